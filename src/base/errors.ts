@@ -1,0 +1,372 @@
+/**
+ * The one table of error codes and the one error class that reads it.
+ *
+ * A code is stable: programs branch on it, documentation lists it, messages may change. `docs/errors.md` is compared
+ * with this table by a test. Branch on `code`, never on message text; across a process or thread, errors travel as
+ * {@link ErrorRecord} and are rebuilt by {@link IsobarError.from}.
+ */
+
+interface ErrorFacts {
+  /** One line for docs/errors.md: when this happens. */
+  readonly when: string;
+  /** What the reader should do next; printed under the message. */
+  readonly action: string;
+  /** May the same call succeed later without a change by the user? */
+  readonly retryable?: true;
+}
+
+/** Every code Isobar can report, with what it means and what to do. */
+export const ERROR_TABLE = {
+  // ── definitions and the builder ──
+  TOPOLOGY_NAME_ILLEGAL: {
+    when: 'The topology name is empty or contains / . : or \\.',
+    action: 'Choose a name without / . : and \\.',
+  },
+  COMPONENT_ID_ILLEGAL: {
+    when: 'A component id is empty or starts with __ (reserved).',
+    action: 'Choose another id.',
+  },
+  COMPONENT_ID_DUPLICATE: {
+    when: 'Two components of one topology have the same id.',
+    action: 'Give each spout and bolt its own id.',
+  },
+  STREAM_ID_ILLEGAL: {
+    when: 'A stream name is empty or starts with __ (reserved).',
+    action: 'Choose another stream name.',
+  },
+  STREAM_UNKNOWN: {
+    when: 'A subscription names a stream that its source does not declare.',
+    action: 'Declare the stream in `streams`, or correct the name.',
+  },
+  COMPONENT_UNKNOWN: {
+    when: 'A subscription names a component that is not in this topology.',
+    action: 'Use the handle that b.spout(…) or b.bolt(…) of this builder returned.',
+  },
+  FIELD_UNKNOWN: {
+    when: 'A fields grouping names a field that the stream does not declare.',
+    action: 'Use a declared field of the stream.',
+  },
+  FIELD_NAME_ILLEGAL: {
+    when: 'A declared field has an empty name or the name __proto__.',
+    action: 'Rename the field.',
+  },
+  FIELDS_GROUPING_EMPTY: {
+    when: 'A fields grouping was given no key.',
+    action: 'Name at least one field, or use global to send all rows to one task.',
+  },
+  FIELD_MISSING: {
+    when: 'A bolt takes a field that the stream it subscribes to does not have.',
+    action: 'Emit the field upstream, or subscribe to another stream.',
+  },
+  FIELD_KIND_MISMATCH: {
+    when: 'A bolt takes a field as one kind and the stream declares it as another.',
+    action: 'Declare the same kind on both sides.',
+  },
+  SPOUT_HAS_INPUT: {
+    when: 'A spout was given an input.',
+    action: 'Make it a bolt, or remove the input.',
+  },
+  BOLT_WITHOUT_INPUT: {
+    when: 'A bolt, or one of its named inputs, has no subscription.',
+    action: 'Connect it with a grouping such as .shuffle(source).',
+  },
+  TOPOLOGY_WITHOUT_SPOUT: {
+    when: 'A topology has no spout.',
+    action: 'Add a spout with b.spout(…).',
+  },
+  PARALLELISM_ILLEGAL: {
+    when: 'A parallelism hint or task count is not a positive whole number within the limit.',
+    action: 'Use a whole number from 1 to 1000000.',
+  },
+  DEFINITION_ILLEGAL: {
+    when: 'A spout or bolt definition lacks a part or has a part of the wrong type.',
+    action: 'Compare the definition with docs/tutorial.md.',
+  },
+  BUILDER_THREW: {
+    when: 'The function given to topology(…) threw.',
+    action: 'Fix the error shown below; its stack points into your file.',
+  },
+  GRAPH_NOT_DETERMINISTIC: {
+    when: 'Building the topology a second time gave another graph.',
+    action: 'Build from constants and settings only: no clock, no chance, no environment that differs.',
+  },
+  DIRECT_EMIT_MISMATCH: {
+    when: 'A direct stream was emitted to without a task, or emitDirect was used on a stream without direct subscribers.',
+    action: 'Use out.direct(task, row) on streams with a direct grouping only.',
+  },
+  CYCLE_NEEDS_ACKERS: {
+    when: 'A bounded topology with a cycle was submitted with ackers = 0.',
+    action: 'Leave acking on: only acked trees tell when a cycle has run dry.',
+  },
+  TOO_MANY_WORKERS: {
+    when: 'topology.workers exceeds nimbus.slots-per-topology.',
+    action: 'Lower topology.workers or raise the limit.',
+  },
+  TOO_MANY_EXECUTORS: {
+    when: 'The sum of parallelism hints exceeds nimbus.executors-per-topology.',
+    action: 'Lower the parallelism or raise the limit.',
+  },
+  // ── settings ──
+  SETTINGS_INVALID: {
+    when: 'One or more settings are unknown, of the wrong type, out of range or contradict each other.',
+    action: 'Correct every line listed; `docs/settings.md` has the table.',
+  },
+  // ── run time, user code ──
+  EMIT_FIELD_MISSING: {
+    when: 'An emitted row lacks a declared field.',
+    action: 'Set every declared field; use t.nullable(…) for one that may be absent.',
+  },
+  EMIT_TYPE_MISMATCH: {
+    when: 'An emitted value does not fit the declared kind of its field (a fraction or NaN in an integer field and an int64 beyond the safe range included).',
+    action: 'Emit a value of the declared kind, or declare the kind that you emit.',
+  },
+  EMIT_OUTSIDE_PROCESS: {
+    when: '`out` was used after the call that it was given to had ended.',
+    action: 'Return the promise from process, so that the call ends when your work ends.',
+  },
+  ANCHOR_MISUSED: {
+    when: 'An anchor was acked or failed twice, or a manual bolt dropped one.',
+    action: 'Ack or fail each anchor exactly once.',
+  },
+  CYCLE_OVERFLOW: {
+    when: 'A cycle of bolts multiplies rows faster than they leave it, and its reserve is used up.',
+    action: 'Send back at most one row per row, or break the cycle.',
+  },
+  ROW_TOO_LARGE: {
+    when: 'One row is larger than messaging.max-frame-bytes.',
+    action: 'Split the row, or raise messaging.max-frame-bytes.',
+  },
+  USER_CODE_FAILED: {
+    when: 'A function of a component threw or rejected.',
+    action: 'Fix the error shown below; its stack points into your file.',
+  },
+  SPOUT_POSITION_ILLEGAL: {
+    when: 'A row position cannot be stored (a function, a symbol, or a cyclic value).',
+    action: 'Use numbers, strings, booleans, null, arrays and plain objects as positions.',
+  },
+  DEAD_LETTER_WRITE_FAILED: {
+    when: 'A dead letter could not be written; the source does not move past its row.',
+    action: 'Free space or fix the rights of the directory named, the write is tried again.',
+    retryable: true,
+  },
+  // ── run and submission ──
+  FILE_NOT_FOUND: { when: 'The file to run does not exist or cannot be read.', action: 'Check the path.' },
+  TYPE_CHECK_FAILED: {
+    when: 'The file does not pass the type check.',
+    action: 'Fix the errors listed, or run with --no-check.',
+  },
+  BUNDLE_FAILED: {
+    when: 'The file could not be bundled (syntax error, import that cannot be resolved).',
+    action: 'Fix the errors listed; for packages that must stay outside the bundle see docs/packages.md.',
+  },
+  NO_DEFAULT_EXPORT: {
+    when: 'The file has no default export.',
+    action: "End it with: export default topology('name', (b) => { … });",
+  },
+  NOT_A_TOPOLOGY: {
+    when: 'The default export is not the result of topology(…).',
+    action: "Export the value that topology('name', (b) => { … }) returns.",
+  },
+  EVALUATION_TIMEOUT: {
+    when: 'Evaluating the file or building its graph took longer than submit.evaluation-timeout.',
+    action: 'Keep top-level code and the builder free of waiting; open connections in prepare or read.',
+  },
+  EVALUATION_FAILED: {
+    when: 'Evaluating the file threw, or ended the process.',
+    action: 'Fix the error shown below; its stack points into your file.',
+  },
+  DESCRIPTION_INVALID: {
+    when: 'Nimbus refused a topology description that breaks a rule.',
+    action: 'Correct every line listed.',
+  },
+  TOPOLOGY_ALREADY_ALIVE: {
+    when: 'A topology of this name is alive.',
+    action: 'Kill it first, or choose another name.',
+  },
+  TOPOLOGY_NOT_ALIVE: { when: 'No topology of this name is alive.', action: 'Check the name.' },
+  TOPOLOGY_CODE_LOST: {
+    when: 'The stored code of a topology is missing or damaged.',
+    action: 'Submit the topology again; other topologies are not affected.',
+  },
+  GRAPH_MISMATCH: {
+    when: 'The graph that a worker rebuilt differs from the submitted description.',
+    action: 'Build from constants and settings only, so that every worker builds the same graph.',
+  },
+  MODULE_MISSING_IN_WORKER: {
+    when: 'A worker cannot load a module that the topology imports.',
+    action: 'Install the package beside the file that you run; see docs/packages.md.',
+  },
+  // ── daemons ──
+  STATE_DIRECTORY_UNUSABLE: {
+    when: 'The state directory cannot be created, read or written (rights, full disk, not a directory).',
+    action: 'Fix the rights or free space, or choose another directory with --state.',
+  },
+  STATE_DIRECTORY_OWNED: {
+    when: 'Another running coordinator owns the state directory.',
+    action: 'Stop that one, or choose another directory.',
+  },
+  STATE_VERSION_UNKNOWN: {
+    when: 'The state directory was written by another version of the format.',
+    action: 'Use the version that wrote it, or choose another directory.',
+  },
+  STATE_DAMAGED: {
+    when: 'A record in the middle of the state is damaged (a torn last record is tolerated).',
+    action: 'Restore the directory from a copy, or choose another one; the damaged file is left as it is.',
+  },
+  SOCKET_PATH_TOO_LONG: {
+    when: 'A Unix socket path is longer than 107 bytes, which Node would cut silently.',
+    action: 'Choose a shorter directory for sockets.',
+  },
+  COORDINATOR_UNAVAILABLE: {
+    when: 'The coordinator does not answer.',
+    action: 'Wait: workers go on without it, and it is tried again.',
+    retryable: true,
+  },
+  SESSION_EXPIRED: {
+    when: 'The coordinator ended this session after its time-out.',
+    action: 'A new session is opened by itself.',
+    retryable: true,
+  },
+  NODE_EXISTS: { when: 'A coordinator node to be created exists.', action: 'Read it and decide again.' },
+  NODE_MISSING: { when: 'A coordinator node to be read or changed does not exist.', action: 'Read again.' },
+  VERSION_CONFLICT: {
+    when: 'A coordinator node changed between reading and writing it.',
+    action: 'Read again and decide on the new value.',
+    retryable: true,
+  },
+  GENERATION_OUTDATED: {
+    when: 'A message or write carries a generation older than one that was seen.',
+    action: 'Nothing: it comes from a process that has been replaced.',
+  },
+  ASSIGNMENT_INVALID: {
+    when: 'A scheduling strategy returned an assignment that breaks a rule.',
+    action: 'Report it with the output shown; the topology keeps its previous assignment.',
+  },
+  SLOT_OCCUPIED: { when: 'A slot is already held by a topology.', action: 'Choose a free slot.' },
+  EXECUTOR_ALREADY_ASSIGNED: { when: 'An executor already has a slot.', action: 'Free its slot first.' },
+  WORKER_START_FAILED: {
+    when: 'A worker process ended before it was ready.',
+    action: 'See the worker log named in the message.',
+    retryable: true,
+  },
+  PEER_PROTOCOL_ERROR: {
+    when: 'A peer sent bytes that are not a valid frame or handshake; it was disconnected.',
+    action: 'Look for a process that connects to the wrong socket.',
+  },
+  PEER_REFUSED: {
+    when: 'A peer failed the handshake (version, topology, secret or generation).',
+    action: 'Check that both ends run the same version and belong to the same topology.',
+  },
+  DAEMON_LOST: {
+    when: 'The local daemon ended and could not be restarted.',
+    action: 'See the daemon log named in the message.',
+  },
+  REQUEST_TIMEOUT: {
+    when: 'A daemon did not answer a request in time.',
+    action: 'Try again; if it lasts, look into the daemon log.',
+    retryable: true,
+  },
+  CONNECTION_LOST: {
+    when: 'The connection to a daemon broke while a request was under way.',
+    action: 'Try again.',
+    retryable: true,
+  },
+  USAGE: { when: 'The command line is not understood.', action: 'See isobar --help.' },
+  INTERNAL: {
+    when: 'A promise that Isobar makes to itself was broken.',
+    action: 'Please report it with the stack shown.',
+  },
+} as const satisfies Record<string, ErrorFacts>;
+
+/** A stable error code. */
+export type ErrorCode = keyof typeof ERROR_TABLE;
+
+/** Facts that belong to one occurrence: what was expected, what was found and where, and anything else worth showing. */
+export interface ErrorDetails {
+  readonly expected?: string;
+  readonly found?: string;
+  readonly where?: string;
+  readonly [name: string]: unknown;
+}
+
+/** An error as it travels between processes and threads. */
+export interface ErrorRecord {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details: ErrorDetails;
+  readonly stack?: string;
+  readonly cause?: ErrorRecord;
+}
+
+/** The error that every part of Isobar throws. */
+export class IsobarError extends Error {
+  override readonly name = 'IsobarError';
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = details;
+  }
+
+  /** What the reader should do next. */
+  get action(): string {
+    return ERROR_TABLE[this.code].action;
+  }
+
+  get retryable(): boolean {
+    const facts: ErrorFacts = ERROR_TABLE[this.code];
+    return facts.retryable ?? false;
+  }
+
+  /** Rebuilds an error that came from another process or thread; its stack is the one of the origin. */
+  static from(record: ErrorRecord): IsobarError {
+    const error = new IsobarError(
+      record.code,
+      record.message,
+      record.details,
+      record.cause === undefined ? undefined : IsobarError.from(record.cause),
+    );
+    if (record.stack !== undefined) error.stack = record.stack;
+    return error;
+  }
+}
+
+/** Is this an {@link IsobarError} with the given code? */
+export function hasCode(error: unknown, code: ErrorCode): error is IsobarError {
+  return error instanceof IsobarError && error.code === code;
+}
+
+/** Turns anything thrown into an {@link IsobarError}; unknown errors get `code`, default `INTERNAL`. */
+export function toIsobarError(
+  thrown: unknown,
+  code: ErrorCode = 'INTERNAL',
+  details: ErrorDetails = {},
+): IsobarError {
+  if (thrown instanceof IsobarError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : describe(thrown);
+  const error = new IsobarError(code, message, details, thrown);
+  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
+  return error;
+}
+
+/** The form in which an error crosses a process or thread. */
+export function toErrorRecord(thrown: unknown): ErrorRecord {
+  const error = toIsobarError(thrown);
+  return {
+    code: error.code,
+    message: error.message,
+    details: error.details,
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(error.cause instanceof Error ? { cause: toErrorRecord(error.cause) } : {}),
+  };
+}
+
+function describe(value: unknown): string {
+  try {
+    return typeof value === 'string' ? value : `thrown value: ${String(value)}`;
+  } catch {
+    return 'a value that cannot be printed was thrown';
+  }
+}

@@ -1,0 +1,20 @@
+export type { ChannelHandlers, ChannelServer } from './channel.js';
+export {
+  Channel,
+  checkSocketPath,
+  connectChannel,
+  MAX_SOCKET_PATH_BYTES,
+  makePrivateDirectory,
+  serveChannels,
+} from './channel.js';
+export type { CancelTimer, Clock } from './clock.js';
+export { systemClock, VirtualClock } from './clock.js';
+export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
+export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
+export type { LogFields, Logger, LogLevel } from './logger.js';
+export { createLogger, silentLogger } from './logger.js';
+export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';
+export { canonicalSettingName, compileSettings, DEFAULT_SETTINGS, parseDurationMs } from './settings.js';
+export type { SettingDefinition } from './settings-table.js';
+export { SETTINGS_TABLE } from './settings-table.js';
+export { Shutdown } from './shutdown.js';

@@ -1,0 +1,385 @@
+/**
+ * The one table of settings: name, kind, unit, default, bounds, meaning, and the names that Storm and Flink use for the
+ * same thing. `docs/settings.md` is compared with it by a test.
+ *
+ * People write durations as `10s`, `250ms`, `2m`, `1h` and sizes as `64KB`, `1MB`; compiled values are numbers in the
+ * unit of the kind: milliseconds, bytes.
+ */
+
+/** The unit of a plain number written under another system's name. */
+type AliasUnit = 'ms' | 's' | 'MB' | 'plain';
+
+export interface SettingDefinition {
+  readonly kind:
+    | 'duration'
+    | 'integer'
+    | 'number'
+    | 'boolean'
+    | 'string'
+    | 'choice'
+    | 'bytes'
+    | 'count-or-auto'
+    | 'strings';
+  /** In the compiled unit; null means not set. */
+  readonly default: number | string | boolean | null | readonly string[];
+  readonly nullable?: true;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly choices?: readonly string[];
+  /** `topology`: the file and `--set` may give it. `cluster`: the daemons' configuration only. */
+  readonly scope: 'topology' | 'cluster';
+  readonly what: string;
+  readonly storm?: readonly { readonly name: string; readonly unit: AliasUnit }[];
+  readonly flink?: readonly { readonly name: string; readonly unit: AliasUnit }[];
+}
+
+export const SETTINGS_TABLE = {
+  'topology.workers': {
+    kind: 'integer',
+    default: 1,
+    minimum: 1,
+    maximum: 100_000,
+    scope: 'topology',
+    what: 'Worker processes of the topology.',
+  },
+  'topology.tasks': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 0,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Tasks of every component that does not set its own; not set: as many as its parallelism.',
+  },
+  'topology.max-task-parallelism': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 1,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Upper limit of tasks of one component.',
+    storm: [{ name: 'topology.max.task.parallelism', unit: 'plain' }],
+  },
+  'topology.ackers': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 0,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Acker executors; not set: one per worker; 0 turns acking off.',
+    storm: [{ name: 'topology.acker.executors', unit: 'plain' }],
+  },
+  'topology.executor-threads': {
+    kind: 'count-or-auto',
+    default: 'auto',
+    minimum: 1,
+    maximum: 1024,
+    scope: 'topology',
+    what: "Executor threads of a worker: `auto` (its share of the machine's cores), a number, or `per-executor`.",
+    choices: ['auto', 'per-executor'],
+  },
+  'topology.message-timeout': {
+    kind: 'duration',
+    default: 30_000,
+    minimum: 1,
+    maximum: 86_400_000,
+    scope: 'topology',
+    what: 'Longest time that a row may spend in user code, or may be overtaken and held by nobody, before its tree fails.',
+    storm: [{ name: 'topology.message.timeout.secs', unit: 's' }],
+  },
+  'topology.max-spout-pending': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 1,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Most pending trees of one spout task; not set: only credit and `spout.pending-limit` bound it.',
+    storm: [{ name: 'topology.max.spout.pending', unit: 'plain' }],
+  },
+  'topology.worker-timeout': {
+    kind: 'duration',
+    default: 30_000,
+    minimum: 100,
+    maximum: 600_000,
+    scope: 'topology',
+    what: 'A running worker whose heartbeat is older counts as dead.',
+    storm: [
+      { name: 'topology.worker.timeout.secs', unit: 's' },
+      { name: 'nimbus.task.timeout.secs', unit: 's' },
+    ],
+    flink: [{ name: 'heartbeat.timeout', unit: 'ms' }],
+  },
+  'topology.worker-launch-timeout': {
+    kind: 'duration',
+    default: 120_000,
+    minimum: 100,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'Time that a new worker has until its first heartbeat.',
+    storm: [
+      { name: 'nimbus.task.launch.secs', unit: 's' },
+      { name: 'supervisor.worker.start.timeout.secs', unit: 's' },
+    ],
+  },
+  'spout.pending-limit': {
+    kind: 'integer',
+    default: 1_000_000,
+    minimum: 1,
+    maximum: 16_777_216,
+    scope: 'topology',
+    what: 'Pending trees at which a spout task waits, and says for which row.',
+  },
+  'spout.position-interval': {
+    kind: 'duration',
+    default: 1000,
+    minimum: 1,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'Shortest time between two stored positions of one spout task.',
+  },
+  'bolt.max-in-flight': {
+    kind: 'integer',
+    default: 64,
+    minimum: 1,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Rows of one task of an async bolt that are in flight at once.',
+  },
+  'replay.quiet-time': {
+    kind: 'duration',
+    default: 5000,
+    minimum: 1,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'After a loss, a tree that was pending is replayed once it has made no progress for this long.',
+  },
+  'replay.max-failures': {
+    kind: 'integer',
+    default: 3,
+    minimum: 1,
+    maximum: 1_000_000,
+    scope: 'topology',
+    what: 'Failures by user code after which a row goes to the dead-letter file.',
+  },
+  'messaging.credit': {
+    kind: 'integer',
+    default: 2048,
+    minimum: 1,
+    maximum: 1_048_576,
+    scope: 'topology',
+    what: 'Rows that one thread may have under way to one component in another thread.',
+  },
+  'messaging.batch-rows': {
+    kind: 'integer',
+    default: 512,
+    minimum: 1,
+    maximum: 65_536,
+    scope: 'topology',
+    what: 'Rows at which an out-batch leaves even if its thread is busy.',
+    storm: [
+      { name: 'topology.producer.batch.size', unit: 'plain' },
+      { name: 'topology.transfer.batch.size', unit: 'plain' },
+    ],
+  },
+  'messaging.flush-interval': {
+    kind: 'duration',
+    default: 1,
+    minimum: 0,
+    maximum: 10_000,
+    scope: 'topology',
+    what: 'Longest time that a row waits in an out-batch.',
+    storm: [{ name: 'topology.batch.flush.interval.millis', unit: 'ms' }],
+    flink: [{ name: 'execution.buffer-timeout', unit: 'ms' }],
+  },
+  'messaging.max-frame-bytes': {
+    kind: 'bytes',
+    default: 67_108_864,
+    minimum: 65_536,
+    maximum: 1_073_741_824,
+    scope: 'topology',
+    what: 'Largest frame, and so the largest row, that a link carries.',
+  },
+  'messaging.ring-bytes': {
+    kind: 'bytes',
+    default: 1_048_576,
+    minimum: 4096,
+    maximum: 268_435_456,
+    scope: 'topology',
+    what: 'Shared-memory ring between two threads of a worker.',
+  },
+  'messaging.reconnect-timeout': {
+    kind: 'duration',
+    default: 10_000,
+    minimum: 1,
+    maximum: 600_000,
+    scope: 'topology',
+    what: 'Time after which a peer that cannot be reached again counts as lost.',
+  },
+  'cycle.reserve': {
+    kind: 'integer',
+    default: 65_536,
+    minimum: 1,
+    maximum: 16_777_216,
+    scope: 'topology',
+    what: 'Rows beyond its credit that a task may hold for its own cycle before CYCLE_OVERFLOW.',
+  },
+  'worker.stuck-warning': {
+    kind: 'duration',
+    default: 5000,
+    minimum: 10,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'An executor thread inside one call of user code for longer is reported as stuck.',
+  },
+  'worker.stuck-timeout': {
+    kind: 'duration',
+    default: null,
+    nullable: true,
+    minimum: 10,
+    maximum: 86_400_000,
+    scope: 'topology',
+    what: 'An executor thread stuck for longer is ended and restarted; not set: never.',
+  },
+  'worker.thread-heap-mb': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 16,
+    maximum: 1_048_576,
+    scope: 'topology',
+    what: 'Heap limit of one executor thread in MB; not set: that of Node.',
+  },
+  'worker.restart-backoff': {
+    kind: 'duration',
+    default: 100,
+    minimum: 1,
+    maximum: 600_000,
+    scope: 'topology',
+    what: 'First pause before a crashed executor thread or worker is restarted; doubles up to `worker.restart-backoff-max`.',
+  },
+  'worker.restart-backoff-max': {
+    kind: 'duration',
+    default: 10_000,
+    minimum: 1,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'Longest pause before a restart.',
+  },
+  'dead-letters.directory': {
+    kind: 'string',
+    default: null,
+    nullable: true,
+    scope: 'topology',
+    what: 'Directory of the dead-letter files; not set: `dead-letters` in the state directory.',
+  },
+  'submit.evaluation-timeout': {
+    kind: 'duration',
+    default: 10_000,
+    minimum: 100,
+    maximum: 600_000,
+    scope: 'topology',
+    what: 'Time that evaluating the file and building its graph may take.',
+  },
+  'drain.timeout': {
+    kind: 'duration',
+    default: 30_000,
+    minimum: 0,
+    maximum: 3_600_000,
+    scope: 'topology',
+    what: 'After Ctrl-C, time for pending trees to complete before the topology is stopped.',
+  },
+  'nimbus.slots-per-topology': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 0,
+    maximum: 1_000_000,
+    scope: 'cluster',
+    what: 'Most workers that one topology may ask for.',
+    storm: [{ name: 'nimbus.slots.perTopology', unit: 'plain' }],
+  },
+  'nimbus.executors-per-topology': {
+    kind: 'integer',
+    default: null,
+    nullable: true,
+    minimum: 0,
+    maximum: 10_000_000,
+    scope: 'cluster',
+    what: 'Most executors (sum of hints) that one topology may ask for.',
+    storm: [{ name: 'nimbus.executors.perTopology', unit: 'plain' }],
+  },
+  'nimbus.round-interval': {
+    kind: 'duration',
+    default: 10_000,
+    minimum: 10,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'Period of scheduling rounds; a change starts one at once.',
+    storm: [{ name: 'nimbus.monitor.freq.secs', unit: 's' }],
+  },
+  'supervisor.slots': {
+    kind: 'integer',
+    default: 4,
+    minimum: 1,
+    maximum: 10_000,
+    scope: 'cluster',
+    what: 'Slots of a supervisor; their ports count up from `supervisor.first-port`.',
+    storm: [{ name: 'supervisor.slots.count', unit: 'plain' }],
+    flink: [{ name: 'taskmanager.numberOfTaskSlots', unit: 'plain' }],
+  },
+  'supervisor.first-port': {
+    kind: 'integer',
+    default: 6700,
+    minimum: 1,
+    maximum: 65_535,
+    scope: 'cluster',
+    what: 'Name of the first slot.',
+  },
+  'supervisor.heartbeat-interval': {
+    kind: 'duration',
+    default: 1000,
+    minimum: 10,
+    maximum: 60_000,
+    scope: 'cluster',
+    what: 'Period at which a supervisor writes the folded heartbeat of its workers.',
+    storm: [{ name: 'worker.heartbeat.frequency.secs', unit: 's' }],
+    flink: [{ name: 'heartbeat.interval', unit: 'ms' }],
+  },
+  'supervisor.gone-grace': {
+    kind: 'duration',
+    default: 300,
+    minimum: 0,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'Time after the loss of a supervisor in which its workers may announce themselves before the machine counts as gone.',
+  },
+  'supervisor.worker-stop-timeout': {
+    kind: 'duration',
+    default: 3000,
+    minimum: 0,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'Time between asking a worker to stop and killing it.',
+    storm: [{ name: 'supervisor.worker.shutdown.sleep.secs', unit: 's' }],
+  },
+  'coordinator.session-timeout': {
+    kind: 'duration',
+    default: 10_000,
+    minimum: 100,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'A session that is silent for longer ends, and its ephemeral nodes with it.',
+    storm: [{ name: 'storm.zookeeper.session.timeout', unit: 'ms' }],
+  },
+  'run.orphan-timeout': {
+    kind: 'duration',
+    default: 5000,
+    minimum: 100,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'What a killed `isobar run` leaves behind ends itself after this time.',
+  },
+} as const satisfies Record<string, SettingDefinition>;

@@ -1,0 +1,120 @@
+/**
+ * The coordination port, in the domain's words: what daemons agree on through the coordinator.
+ *
+ * Drawn for ZooKeeper's semantics (sessions, versioned nodes, ephemeral nodes, watches): one call is one atomic
+ * decision about one node. A watch tells that something may have changed, never what; readers read again. Every method
+ * rejects with COORDINATOR_UNAVAILABLE while the coordinator is away; nobody may conclude anything from that.
+ */
+import type { ErrorRecord, RawSettings } from '../base/index.js';
+import type { Assignment } from '../scheduling/index.js';
+import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+
+/** A value with the version that a conditional write must name. */
+export interface Versioned<T> {
+  readonly value: T;
+  readonly version: number;
+}
+
+/** Ends a watch; calling it twice is harmless. */
+export type StopWatching = () => void;
+
+/** What a supervisor says of itself. Ephemeral: it is known while its session lives. */
+export interface SupervisorRecord {
+  readonly id: string;
+  readonly host: string;
+  readonly ports: readonly number[];
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly startedMs: number;
+}
+
+/**
+ * The phase of a topology.
+ * `active`: runs. `draining`: sources have been told to stop, pending trees complete. `ending`: all sources ended and
+ * all trees are complete; the components of `stage` (index into `stages`) call `end`. `finished`: ran to its end or was
+ * drained; `failed`: cannot run (see `error`); `killed`: told to stop at once. The last three keep no worker.
+ */
+export type TopologyPhase =
+  | { readonly kind: 'active' }
+  | { readonly kind: 'draining'; readonly sinceMs: number }
+  | { readonly kind: 'ending'; readonly stage: number; readonly stages: readonly (readonly string[])[] }
+  | { readonly kind: 'finished'; readonly drained: boolean }
+  | { readonly kind: 'failed'; readonly error: ErrorRecord }
+  | { readonly kind: 'killed' };
+
+export interface TopologyRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly submittedMs: number;
+  /** Content hashes (SHA-256, hex) of the stored blobs. */
+  readonly codeHash: string;
+  readonly descriptionHash: string;
+  /** Raw settings: the file's overlaid with those given at submission. */
+  readonly settings: RawSettings;
+  /** Secret of the topology's connections, hex. */
+  readonly secret: string;
+  readonly phase: TopologyPhase;
+}
+
+/** The stored position of one spout task. */
+export interface StoredPosition {
+  readonly task: number;
+  /** Generation of the writer; an older writer is refused. */
+  readonly generation: number;
+  /** Any value that JSON can hold. */
+  readonly position: unknown;
+}
+
+export interface Coordination {
+  // ── leadership ──
+  /** Takes leadership if nobody holds it; ephemeral. Resolves to whether this session leads. */
+  tryLead(nimbusId: string): Promise<boolean>;
+  watchLeader(onChange: () => void): StopWatching;
+
+  // ── supervisors ──
+  announceSupervisor(record: SupervisorRecord): Promise<void>;
+  withdrawSupervisor(id: string): Promise<void>;
+  listSupervisors(): Promise<readonly SupervisorRecord[]>;
+  watchSupervisors(onChange: () => void): StopWatching;
+
+  // ── topologies ──
+  /** @throws NODE_EXISTS */
+  createTopology(record: TopologyRecord): Promise<void>;
+  listTopologies(): Promise<readonly Versioned<TopologyRecord>[]>;
+  readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined>;
+  /** @throws VERSION_CONFLICT, NODE_MISSING */
+  updateTopology(record: TopologyRecord, version: number): Promise<void>;
+  /** Removes the record with its assignment, positions and generation. */
+  removeTopology(id: string): Promise<void>;
+  /** Called when any topology was added, changed or removed. */
+  watchTopologies(onChange: () => void): StopWatching;
+
+  // ── assignments ──
+  readAssignment(topologyId: string): Promise<Assignment | undefined>;
+  listAssignments(): Promise<readonly Assignment[]>;
+  /** Writes `assignment`; its version must be that of the stored one plus 1, or 1. @throws VERSION_CONFLICT */
+  writeAssignment(assignment: Assignment): Promise<void>;
+  watchAssignments(onChange: () => void): StopWatching;
+
+  // ── generations and positions ──
+  /** Raises the generation counter of a topology and returns the new, never before returned value. */
+  nextGeneration(topologyId: string): Promise<number>;
+  /** Per task, the entry of the highest generation over all machines. */
+  readPositions(topologyId: string): Promise<readonly StoredPosition[]>;
+  /** Folds entries into this machine's node; entries of an older generation than the stored one are left out. */
+  storePositions(topologyId: string, supervisorId: string, entries: readonly StoredPosition[]): Promise<void>;
+
+  // ── heartbeats ──
+  /** One node per supervisor, for all its workers. Need not survive a crash of the coordinator. */
+  publishHeartbeat(heartbeat: FoldedHeartbeat): Promise<void>;
+  listHeartbeats(): Promise<readonly FoldedHeartbeat[]>;
+  watchHeartbeats(onChange: () => void): StopWatching;
+  /** A worker without a supervisor speaks for itself; ephemeral. */
+  publishWorkerLiveness(heartbeat: WorkerHeartbeat): Promise<void>;
+  withdrawWorkerLiveness(workerId: string): Promise<void>;
+  listWorkerLiveness(): Promise<readonly WorkerHeartbeat[]>;
+
+  /** Called when the connection or the session was lost and restored: re-announce, re-read everything. */
+  onReconnect(callback: () => void): StopWatching;
+  close(): Promise<void>;
+}

@@ -1,0 +1,135 @@
+/** What workers report and supervisors fold: liveness, progress and metrics. Plain data. */
+import type { ErrorRecord } from '../base/index.js';
+import type { ExecutorRange } from '../scheduling/index.js';
+
+/** Busy, stuck and dead are three things: inside user code for long is not gone. */
+export type ThreadState = 'starting' | 'idle' | 'busy' | 'stuck' | 'dead';
+
+export interface ThreadReport {
+  readonly index: number;
+  readonly generation: number;
+  readonly state: ThreadState;
+  /** Component and task in whose code the thread is now, or was last. */
+  readonly component: string | null;
+  readonly task: number | null;
+  /** For how long it has been in that call, ms. */
+  readonly inCallMs: number;
+  /** Event-loop lag at the last turn, ms. */
+  readonly lagMs: number;
+  readonly executors: readonly ExecutorRange[];
+  readonly restarts: number;
+}
+
+/** Totals of one task since its worker started, and its depths now. */
+export interface TaskReport {
+  readonly task: number;
+  readonly component: string;
+  readonly emitted: number;
+  readonly transferred: number;
+  readonly executed: number;
+  /** Spouts: trees completed. Bolts: rows acked. */
+  readonly acked: number;
+  /** Spouts: trees failed. Bolts: rows failed. */
+  readonly failed: number;
+  readonly replayed: number;
+  readonly deadLetters: number;
+  readonly queued: number;
+  /** Trees rooted at this task that are not complete. */
+  readonly pending: number;
+  /** Spouts: the source has ended. Bolts: `end` has returned. In this generation. */
+  readonly ended: boolean;
+  /** Spouts in `draining`: has stopped reading. */
+  readonly stopped: boolean;
+  readonly generation: number;
+}
+
+/** Mergeable latency sketch: counts per bucket of `LatencySketch`, sparse as [bucket, count] pairs. */
+export type SketchPairs = readonly (readonly [bucket: number, count: number])[];
+
+export interface ComponentReport {
+  readonly component: string;
+  readonly executeMicros: SketchPairs;
+  /** Spouts: from emit to the tree's completion. */
+  readonly completeMicros: SketchPairs;
+  /** Failures by reason (`user`, `timeout`, `lost`, `moved`, `overflow`). */
+  readonly failures: Readonly<Record<string, number>>;
+  readonly replays: Readonly<Record<string, number>>;
+  /** User counters from `context.metrics`. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+export interface ReportedError {
+  readonly component: string;
+  readonly task: number;
+  readonly error: ErrorRecord;
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+/** State that went with a crash. */
+export interface LostState {
+  readonly component: string;
+  readonly task: number;
+  readonly atMs: number;
+}
+
+export interface OldestPending {
+  readonly component: string;
+  readonly task: number;
+  readonly ageMs: number;
+  /** The position of the row, or its sequence number where it has none. */
+  readonly row: string;
+  /** Component and task that hold it, where known. */
+  readonly heldBy: string | null;
+}
+
+export interface WorkerHeartbeat {
+  readonly workerId: string;
+  readonly topologyId: string;
+  readonly supervisorId: string;
+  readonly port: number;
+  readonly generation: number;
+  readonly pid: number;
+  readonly startedMs: number;
+  /** Version of the assignment that this worker has reconciled with; 0: none yet. */
+  readonly assignmentVersion: number;
+  /** All executors run and all routes stand. */
+  readonly ready: boolean;
+  /** Rises with each heartbeat of this worker. */
+  readonly sequence: number;
+  readonly cpuMicros: number;
+  readonly rssBytes: number;
+  readonly threads: readonly ThreadReport[];
+  readonly tasks: readonly TaskReport[];
+  readonly components: readonly ComponentReport[];
+  readonly errors: readonly ReportedError[];
+  readonly lostStates: readonly LostState[];
+  readonly oldestPending: OldestPending | null;
+  /** Dead-letter files written by this worker. */
+  readonly deadLetterFiles: readonly string[];
+}
+
+/** A slot as its supervisor sees it. */
+export interface SlotReport {
+  readonly port: number;
+  readonly state: string;
+  readonly topologyId: string | null;
+  readonly workerId: string | null;
+  readonly pid: number | null;
+  readonly restarts: number;
+  /** Why the last worker of this slot ended, or could not be started. */
+  readonly lastProblem: ErrorRecord | null;
+  readonly heartbeat: WorkerHeartbeat | null;
+  /** When the supervisor received that heartbeat, ms since the epoch by its clock. */
+  readonly heartbeatMs: number | null;
+}
+
+/** One node per supervisor: the write rate grows with machines, not with executors. */
+export interface FoldedHeartbeat {
+  readonly supervisorId: string;
+  readonly pid: number;
+  /** Rises with each write. */
+  readonly sequence: number;
+  readonly slots: readonly SlotReport[];
+}

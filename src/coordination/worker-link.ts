@@ -1,0 +1,63 @@
+/**
+ * The protocol between a supervisor and its workers (they never import each other). It runs over a control channel on
+ * the supervisor's Unix socket; the worker connects and reconnects.
+ *
+ * Worker → supervisor requests: `hello` ({@link WorkerHello} → {@link WorkerWelcome}), `next-generation` (null →
+ * number), `read-positions` (null → StoredPosition[]), `store-positions` (StoredPosition[] → null).
+ * Worker → supervisor events: `heartbeat` (WorkerHeartbeat).
+ * Supervisor → worker events: `assignment` ({@link Assignment}), `phase` ({@link TopologyPhase}), `stop` (null: close
+ * tasks, store positions, end within `supervisor.worker-stop-timeout`).
+ */
+import type { RawSettings } from '../base/index.js';
+import type { Assignment } from '../scheduling/index.js';
+import type { TopologyPhase } from './coordination.js';
+
+/** A process that can be verified: a pid alone may have been given to another one since. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Start time from /proc/PID/stat (field 22, clock ticks since boot); empty where the system has none. */
+  readonly startTime: string;
+}
+
+/** Written as JSON to a file whose path is the worker's only argument. */
+export interface WorkerLaunch {
+  readonly workerId: string;
+  readonly generation: number;
+  readonly topologyId: string;
+  readonly topologyName: string;
+  readonly supervisorId: string;
+  readonly port: number;
+  /** Localised blobs. */
+  readonly codePath: string;
+  readonly descriptionPath: string;
+  /** Layers as `compileSettings` takes them: cluster first, then the topology's. */
+  readonly settings: readonly RawSettings[];
+  /** Secret of the topology, hex. */
+  readonly secret: string;
+  readonly supervisorSocket: string;
+  /** Directory of the peers' sockets; the socket of a slot is `peerSocketPath(directory, topologyId, port)`. */
+  readonly socketDirectory: string;
+  /** The worker's own directory: logs and local files. */
+  readonly directory: string;
+  readonly deadLetterDirectory: string;
+  /** Path of the coordinator's socket, for a worker without supervisor. */
+  readonly coordinatorSocket: string;
+  /** Executor threads that `auto` means here. */
+  readonly threadShare: number;
+  /** `run`: the worker ends itself when this process and the supervisor are gone. */
+  readonly keeper: ProcessIdentity | null;
+}
+
+export interface WorkerHello {
+  readonly workerId: string;
+  readonly topologyId: string;
+  readonly port: number;
+  readonly generation: number;
+  readonly process: ProcessIdentity;
+}
+
+/** Refused (GENERATION_OUTDATED) when the slot belongs to another worker now: the worker then ends itself. */
+export interface WorkerWelcome {
+  readonly assignment: Assignment;
+  readonly phase: TopologyPhase;
+}

@@ -1,0 +1,1 @@
+export type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment } from './assignment.js';
