@@ -20,6 +20,24 @@ type Message =
   | { kind: 'failure'; id: number; error: ErrorRecord }
   | { kind: 'event'; name: string; body: unknown };
 
+/** Whether decoded bytes have the shape of a message; anything else ends the connection, never the process. */
+function isMessage(value: unknown): value is Message {
+  if (typeof value !== 'object' || value === null || !('kind' in value)) return false;
+  const fields: Readonly<Record<string, unknown>> = { ...value };
+  switch (fields['kind']) {
+    case 'request':
+      return typeof fields['id'] === 'number' && typeof fields['method'] === 'string';
+    case 'answer':
+      return typeof fields['id'] === 'number';
+    case 'failure':
+      return typeof fields['id'] === 'number' && typeof fields['error'] === 'object' && fields['error'] !== null;
+    case 'event':
+      return typeof fields['name'] === 'string';
+    default:
+      return false;
+  }
+}
+
 export interface ChannelHandlers {
   /** Answers a request of the other side; what it throws reaches the caller as the same code. */
   onRequest?(method: string, body: unknown, channel: Channel): unknown;
@@ -128,12 +146,13 @@ export class Channel {
       const rest = buffer.subarray(4 + length);
       this.#received = rest.length > 0 ? [rest] : [];
       this.#receivedBytes = rest.length;
-      let message: Message;
+      let message: unknown;
       try {
-        message = deserialize(buffer.subarray(4, 4 + length)) as Message;
+        message = deserialize(buffer.subarray(4, 4 + length));
       } catch {
         return this.close();
       }
+      if (!isMessage(message)) return this.close();
       void this.#dispatch(message);
     }
   }

@@ -70,6 +70,10 @@ export const ERROR_TABLE = {
     when: 'A bolt, or one of its named inputs, has no subscription.',
     action: 'Connect it with a grouping such as .shuffle(source).',
   },
+  SUBSCRIPTION_DUPLICATE: {
+    when: 'An input of a bolt subscribes twice to the same stream.',
+    action: 'Keep one grouping, or give the bolt a second named input.',
+  },
   TOPOLOGY_WITHOUT_SPOUT: {
     when: 'A topology has no spout.',
     action: 'Add a spout with b.spout(…).',
@@ -93,6 +97,10 @@ export const ERROR_TABLE = {
   DIRECT_EMIT_MISMATCH: {
     when: 'A direct stream was emitted to without a task, or emitDirect was used on a stream without direct subscribers.',
     action: 'Use out.direct(task, row) on streams with a direct grouping only.',
+  },
+  CUSTOM_GROUPING_ILLEGAL: {
+    when: 'A custom grouping chose something that is not the index of a receiving task.',
+    action: 'Return a whole number from 0 up to, not including, the task count, or an array of such numbers.',
   },
   CYCLE_NEEDS_ACKERS: {
     when: 'A bounded topology with a cycle was submitted with ackers = 0.',
@@ -229,6 +237,10 @@ export const ERROR_TABLE = {
   },
   NODE_EXISTS: { when: 'A coordinator node to be created exists.', action: 'Read it and decide again.' },
   NODE_MISSING: { when: 'A coordinator node to be read or changed does not exist.', action: 'Read again.' },
+  NODE_TOO_LARGE: {
+    when: 'A value is larger than one coordinator node can hold.',
+    action: 'Keep large data in files; the coordinator is for decisions.',
+  },
   VERSION_CONFLICT: {
     when: 'A coordinator node changed between reading and writing it.',
     action: 'Read again and decide on the new value.',
@@ -247,6 +259,16 @@ export const ERROR_TABLE = {
   WORKER_START_FAILED: {
     when: 'A worker process ended before it was ready.',
     action: 'See the worker log named in the message.',
+    retryable: true,
+  },
+  WORKER_LOST: {
+    when: 'A running worker process ended, or stopped answering.',
+    action: 'Nothing: it is started again; the message names the log that may say why.',
+    retryable: true,
+  },
+  NOT_LEADER: {
+    when: 'A request that changes the cluster reached a Nimbus that does not lead.',
+    action: 'Try again: the request is answered once a Nimbus leads.',
     retryable: true,
   },
   PEER_PROTOCOL_ERROR: {
@@ -354,12 +376,14 @@ export function toIsobarError(
 /** The form in which an error crosses a process or thread. */
 export function toErrorRecord(thrown: unknown): ErrorRecord {
   const error = toIsobarError(thrown);
+  // An error that was wrapped just now has itself as its cause: what matters is the cause behind it.
+  const cause = error === thrown ? error.cause : thrown instanceof Error ? thrown.cause : undefined;
   return {
     code: error.code,
     message: error.message,
     details: error.details,
     ...(error.stack === undefined ? {} : { stack: error.stack }),
-    ...(error.cause instanceof Error ? { cause: toErrorRecord(error.cause) } : {}),
+    ...(cause instanceof Error && cause !== thrown ? { cause: toErrorRecord(cause) } : {}),
   };
 }
 

@@ -11,6 +11,15 @@ export type { CancelTimer, Clock } from './clock.js';
 export { systemClock, VirtualClock } from './clock.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
+export type { SketchPairs } from './latency-sketch.js';
+export {
+  bucketMicros,
+  mergeSketches,
+  SKETCH_BUCKETS,
+  sketchBucket,
+  sketchQuantile,
+  toSketchPairs,
+} from './latency-sketch.js';
 export type { LogFields, Logger, LogLevel } from './logger.js';
 export { createLogger, silentLogger } from './logger.js';
 export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';

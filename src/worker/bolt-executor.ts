@@ -1,0 +1,714 @@
+/**
+ * Runs the tasks of one executor of a bolt, one row at a time, on its thread.
+ *
+ * Invariants
+ * B1  A row is taken only while every component that this one sends to takes rows (gates open); inside a cycle, rows of
+ *     the cycle are taken even when the cycle's own gates are closed, so that a cycle never waits for itself.
+ * B2  Credit for a row goes back when the row is taken from the queue.
+ * B3  A synchronous `process` is called without await; one that returned a promise makes its task asynchronous: rows of
+ *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once.
+ * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
+ */
+import { IsobarError, sketchBucket, toErrorRecord, toIsobarError } from '../base/index.js';
+import type { BoltTask, ComponentDescription, Row } from '../topology/index.js';
+import { TreeLedger } from './acking/tree-ledger.js';
+import {
+  C_ACKED,
+  C_ENDED,
+  C_EXECUTED,
+  C_FAILED,
+  C_FAILURES_BY_REASON,
+  C_PENDING,
+  C_QUEUED,
+  FAILURE_REASONS,
+  P_CALLS,
+  P_IN_CALL,
+  P_TASK,
+  type CounterBlock,
+} from './counters.js';
+import type { Gate } from './link.js';
+import { Gate as LocalGate } from './link.js';
+import type { Edge, StreamOutputs } from './outputs.js';
+import {
+  Q_COST,
+  Q_EDGE_HIGH,
+  Q_EDGE_LOW,
+  Q_ORIGIN,
+  Q_ROOT_GENERATION,
+  Q_ROOT_SEQUENCE,
+  Q_ROOT_TASK,
+  Q_SOURCE_TASK,
+  Q_SUBSCRIPTION,
+  Q_TARGET_TASK,
+  RowQueue,
+} from './row-queue.js';
+import { BoltOut, ManualAnchor, type EmittingTask } from './task-out.js';
+import { cycleOverflow, type FailureReason, type LocalRoot, type LocalTarget, type ThreadContext } from './thread-context.js';
+
+const EXECUTE_SAMPLE_MASK = 31;
+/** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
+const RUN_BUDGET_MS = 1;
+
+type Handler = BoltTask['process'][string];
+type Answer = PromiseLike<unknown>;
+
+/** Rows of an asynchronous task that wait for an earlier row of the same key. */
+interface KeyLine {
+  waiting: (() => void)[];
+}
+
+export class BoltTaskRunner implements EmittingTask, LocalRoot {
+  readonly number: number;
+  readonly component: string;
+  readonly context: ThreadContext;
+  readonly streams: ReadonlyMap<string, StreamOutputs>;
+  readonly defaultStream: StreamOutputs | undefined;
+  readonly counters: Float64Array;
+  readonly counterBase: number;
+  readonly generation: number;
+  readonly task: BoltTask;
+  /** By subscription. */
+  readonly handlers: readonly (Handler | undefined)[];
+  out: BoltOut;
+  isAsync = false;
+  inFlight = 0;
+  readonly keys = new Map<number, KeyLine>();
+  /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
+  readonly openCalls = new Set<{ readonly sinceMs: number; readonly fail: (reason: FailureReason) => void }>();
+  readonly ledger: TreeLedger<'tick' | 'end'>;
+  nextTickMs = Infinity;
+  ended = false;
+  ending = false;
+  /** End marks received, as subscription × sending task (acking off). */
+  readonly endMarks = new Set<string>();
+
+  constructor(options: {
+    number: number;
+    component: string;
+    context: ThreadContext;
+    streams: ReadonlyMap<string, StreamOutputs>;
+    counters: Float64Array;
+    counterBase: number;
+    task: BoltTask;
+    handlers: readonly (Handler | undefined)[];
+  }) {
+    this.number = options.number;
+    this.component = options.component;
+    this.context = options.context;
+    this.streams = options.streams;
+    this.defaultStream = options.streams.get('default');
+    this.counters = options.counters;
+    this.counterBase = options.counterBase;
+    this.generation = options.context.options.generation;
+    this.task = options.task;
+    this.handlers = options.handlers;
+    this.out = new BoltOut(this);
+    this.ledger = new TreeLedger({
+      initialSlots: 16,
+      pendingLimit: options.context.options.settings['spout.pending-limit'],
+      onComplete: () => this.pendingChanged(),
+    });
+  }
+
+  onAck(sequence: number, high: number, low: number): void {
+    this.ledger.xor(sequence, high, low);
+  }
+
+  /** A failed tick or end tree is counted and reported, not replayed. */
+  onFail(sequence: number, reason: FailureReason): void {
+    if (this.ledger.remove(sequence) === undefined) return;
+    this.countFailure(reason);
+    this.pendingChanged();
+  }
+
+  countFailure(reason: FailureReason): void {
+    this.counters[this.counterBase + C_FAILED]!++;
+    this.counters[this.counterBase + C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
+  }
+
+  /** Calls `run` rooted at this task: what it emits makes a tree of its own. */
+  runRooted(what: 'tick' | 'end', run: (out: BoltOut) => unknown, onDone: () => void): void {
+    const { context } = this;
+    const out = this.out;
+    const sequence = context.acking ? this.ledger.reserve(what, context.turnMs) : 0;
+    out.begin(context.acking ? this.number : 0, this.generation, sequence, null);
+    const close = (): void => {
+      out.open = false;
+      if (context.acking) this.ledger.commit(sequence, out.edgesHigh, out.edgesLow);
+      this.pendingChanged();
+      onDone();
+    };
+    const abandon = (error: unknown): void => {
+      out.open = false;
+      if (context.acking) this.ledger.remove(sequence);
+      this.countFailure('user');
+      reportUserError(this, error, what);
+      this.pendingChanged();
+      onDone();
+    };
+    let answer: unknown;
+    try {
+      answer = run(out);
+    } catch (error) {
+      abandon(error);
+      return;
+    }
+    if (isThenable(answer)) {
+      this.out = new BoltOut(this);
+      this.pendingChanged();
+      void answer.then(
+        () => {
+          close();
+          context.options.wake();
+        },
+        (error: unknown) => {
+          abandon(error);
+          context.options.wake();
+        },
+      );
+      return;
+    }
+    close();
+  }
+
+  pendingChanged(): void {
+    this.counters[this.counterBase + C_PENDING] = this.ledger.pending;
+    if (this.ended && this.ledger.pending === 0) this.context.options.post({ kind: 'changed' });
+  }
+}
+
+export class BoltExecutor implements LocalTarget {
+  readonly component: ComponentDescription;
+  readonly gate: Gate = new LocalGate();
+  readonly cycleGate: Gate = new LocalGate();
+  readonly tasks: readonly BoltTaskRunner[];
+  readonly #firstTask: number;
+  readonly #componentIndex: number;
+  readonly #context: ThreadContext;
+  readonly #counters: Float64Array;
+  readonly #executeSketch: Int32Array;
+  readonly #queue = new RowQueue();
+  readonly #cycleQueue = new RowQueue();
+  readonly #queueLimit: number;
+  readonly #isCycleEdge: readonly boolean[];
+  readonly #keyHashes: readonly (((row: Row) => number) | undefined)[];
+  /** Gates of receiving components outside this one's cycle, and inside it. */
+  #gates: readonly Gate[] = [];
+  #cycleGates: readonly Gate[] = [];
+  /** Number of end marks that a task waits for (acking off). */
+  readonly #expectedEndMarks: number;
+  #checkMask = 31;
+
+  constructor(options: {
+    component: ComponentDescription;
+    context: ThreadContext;
+    firstTask: number;
+    tasks: readonly BoltTaskRunner[];
+    block: CounterBlock;
+    /** By subscription. */
+    isCycleEdge: readonly boolean[];
+    /** By subscription: hash of the key of fields groupings. */
+    keyHashes: readonly (((row: Row) => number) | undefined)[];
+    expectedEndMarks: number;
+  }) {
+    this.component = options.component;
+    this.#context = options.context;
+    this.#firstTask = options.firstTask;
+    this.tasks = options.tasks;
+    this.#counters = options.block.counters;
+    this.#executeSketch = options.block.executeSketch;
+    this.#isCycleEdge = options.isCycleEdge;
+    this.#keyHashes = options.keyHashes;
+    this.#componentIndex = options.context.componentIndex.get(options.component.id)!;
+    this.#queueLimit = options.context.options.settings['messaging.credit'];
+    this.#expectedEndMarks = options.expectedEndMarks;
+    if (options.component.tickMs !== null) {
+      const now = options.context.options.clock.nowMs();
+      for (const task of this.tasks) if (task.task.tick !== undefined) task.nextTickMs = now + options.component.tickMs;
+    }
+  }
+
+  setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void {
+    this.#gates = gates;
+    this.#cycleGates = cycleGates;
+  }
+
+  get queued(): number {
+    return this.#queue.size + this.#cycleQueue.size;
+  }
+
+  someQueued(visit: (words: Int32Array, at: number) => boolean): boolean {
+    return this.#queue.some(visit) || this.#cycleQueue.some(visit);
+  }
+
+  accept(
+    row: Row | null,
+    several: Int32Array | null,
+    edge: Edge,
+    subscription: number,
+    targetTask: number,
+    sourceTask: number,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    edgeHigh: number,
+    edgeLow: number,
+  ): void {
+    if (edge.inCycle) {
+      const queue = this.#cycleQueue;
+      if (queue.size >= this.#context.options.settings['cycle.reserve']) throw cycleOverflow(edge);
+      queue.push(row, several, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, -1, 0);
+      if (queue.size >= this.#queueLimit) this.cycleGate.blocked = true;
+      return;
+    }
+    const queue = this.#queue;
+    queue.push(row, several, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, -1, 0);
+    if (queue.size >= this.#queueLimit) this.gate.blocked = true;
+  }
+
+  /** Takes a row that came over a link; credit bounds how many there can be. */
+  acceptRemote(
+    row: Row | null,
+    several: Int32Array | null,
+    words: Int32Array,
+    at: number,
+    origin: number,
+    cost: number,
+  ): void {
+    const queue = this.#isCycleEdge[words[at]! & 0xffffff] === true ? this.#cycleQueue : this.#queue;
+    queue.push(
+      row, several, words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, words[at + 4]!, words[at + 5]!,
+      words[at + 6]!, words[at + 7]!, origin, cost,
+    );
+  }
+
+  /** Runs rows until the budget is spent, the queues are empty or a gate is closed; returns how many. */
+  run(budgetRows: number): number {
+    if (this.#queue.size === 0 && this.#cycleQueue.size === 0) return 0;
+    const startMs = performance.now();
+    let done = 0;
+    while (done < budgetRows) {
+      if (isBlocked(this.#gates)) break;
+      let queue: RowQueue;
+      if (this.#cycleQueue.size > 0) queue = this.#cycleQueue;
+      else if (this.#queue.size > 0 && !isBlocked(this.#cycleGates)) queue = this.#queue;
+      else break;
+      if (!this.#takeHead(queue)) break;
+      done++;
+      if ((done & this.#checkMask) === 0 && performance.now() - startMs > RUN_BUDGET_MS) break;
+    }
+    if (done > 0) {
+      const perRowMs = (performance.now() - startMs) / done;
+      this.#checkMask = perRowMs > 0.02 ? 0 : 31;
+      this.gate.blocked = this.#queue.size >= this.#queueLimit;
+      this.cycleGate.blocked = this.#cycleQueue.size >= this.#queueLimit;
+    }
+    return done;
+  }
+
+  /** Milliseconds of the clock at which the next tick is due. */
+  get nextTickMs(): number {
+    let next = Infinity;
+    for (const task of this.tasks) next = Math.min(next, task.nextTickMs);
+    return next;
+  }
+
+  /** Runs ticks that are due, unless a receiver takes no rows. Returns how many. */
+  tick(nowMs: number): number {
+    const periodMs = this.component.tickMs;
+    if (periodMs === null) return 0;
+    let ran = 0;
+    for (const task of this.tasks) {
+      if (task.nextTickMs > nowMs || task.ending) continue;
+      if (isBlocked(this.#gates) || isBlocked(this.#cycleGates)) {
+        continue;
+      }
+      // Ticks that fell due while the thread was busy are one tick.
+      task.nextTickMs = nowMs + periodMs;
+      this.#enter(task);
+      task.runRooted('tick', (out) => task.task.tick!(out), () => undefined);
+      this.#leave();
+      ran++;
+    }
+    return ran;
+  }
+
+  /** Calls `end` on every task that has not ended and whose rows are all processed. Returns how many began to end. */
+  end(): number {
+    if (this.queued > 0 || isBlocked(this.#gates) || isBlocked(this.#cycleGates)) return 0;
+    let begun = 0;
+    for (const task of this.tasks) {
+      if (task.ending || task.inFlight > 0 || task.openCalls.size > 0) continue;
+      begun++;
+      this.#endTask(task);
+    }
+    return begun;
+  }
+
+  #endTask(task: BoltTaskRunner): void {
+    task.ending = true;
+    task.nextTickMs = Infinity;
+    const markEnded = (): void => {
+      task.ended = true;
+      if (!this.#context.acking) sendEndMarks(task);
+      task.counters[task.counterBase + C_ENDED] = 1;
+      this.#context.options.post({ kind: 'changed' });
+    };
+    if (task.task.end === undefined) {
+      markEnded();
+      return;
+    }
+    this.#enter(task);
+    task.runRooted('end', (out) => task.task.end!(out), markEnded);
+    this.#leave();
+  }
+
+  /** Fails what has been in user code for longer than the message time-out. Returns how many. */
+  expire(nowMs: number): number {
+    const timeoutMs = this.#context.options.settings['topology.message-timeout'];
+    let expired = 0;
+    for (const task of this.tasks) {
+      for (const call of task.openCalls) {
+        if (nowMs - call.sinceMs < timeoutMs) continue;
+        task.openCalls.delete(call);
+        call.fail('timeout');
+        expired++;
+      }
+    }
+    return expired;
+  }
+
+  updateDepths(): void {
+    for (const task of this.tasks) {
+      this.#counters[task.counterBase + C_QUEUED] = task.inFlight + (task === this.tasks[0] ? this.queued : 0);
+    }
+  }
+
+  #takeHead(queue: RowQueue): boolean {
+    const at = queue.headWords;
+    const words = queue.words;
+    const task = this.tasks[words[at + Q_TARGET_TASK]! - this.#firstTask]!;
+    if (task.isAsync && task.inFlight >= this.#context.options.settings['bolt.max-in-flight']) return false;
+    const row = queue.headRow;
+    const several = queue.headSeveral;
+    const subscription = words[at + Q_SUBSCRIPTION]!;
+    const sourceTask = words[at + Q_SOURCE_TASK]!;
+    const rootTask = words[at + Q_ROOT_TASK]!;
+    const rootGeneration = words[at + Q_ROOT_GENERATION]!;
+    const rootSequence = words[at + Q_ROOT_SEQUENCE]!;
+    const edgeHigh = words[at + Q_EDGE_HIGH]!;
+    const edgeLow = words[at + Q_EDGE_LOW]!;
+    const origin = words[at + Q_ORIGIN]!;
+    if (origin >= 0) {
+      const creditClass = queue === this.#cycleQueue ? this.#componentIndex + this.#context.reachable.length : this.#componentIndex;
+      this.#context.grant(origin, creditClass, words[at + Q_COST]!);
+    }
+    queue.shift();
+    if (row === null) {
+      this.#onEndMark(task, subscription, sourceTask);
+      return true;
+    }
+    if (task.isAsync || this.component.manual) {
+      this.#runSlow(task, row, several, subscription, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow);
+      return true;
+    }
+    const out = task.out;
+    out.begin(rootTask, rootGeneration, rootSequence, several);
+    const executed = ++this.#counters[task.counterBase + C_EXECUTED]!;
+    const sampled = (executed & EXECUTE_SAMPLE_MASK) === 0;
+    const startMs = sampled ? performance.now() : 0;
+    const progress = this.#context.options.progress;
+    progress[P_TASK] = task.number;
+    progress[P_IN_CALL] = 1;
+    progress[P_CALLS]!++;
+    let answer: unknown;
+    try {
+      answer = task.handlers[subscription]!(row, out);
+    } catch (error) {
+      progress[P_IN_CALL] = 0;
+      out.open = false;
+      this.#failRow(task, rootTask, rootGeneration, rootSequence, several, error);
+      return true;
+    }
+    progress[P_IN_CALL] = 0;
+    if (answer !== undefined && isThenable(answer)) {
+      // The first promise of this task: it takes its `out` along.
+      task.isAsync = true;
+      task.out = new BoltOut(task);
+      task.inFlight++;
+      this.#follow(task, out, answer, this.#orderKey(subscription, row, sourceTask), edgeHigh, edgeLow, performance.now());
+      return true;
+    }
+    out.open = false;
+    if (sampled) this.#executeSketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    this.#counters[task.counterBase + C_ACKED]!++;
+    if (rootTask !== 0) {
+      if (several === null) {
+        this.#context.ack(rootTask, rootGeneration, rootSequence, edgeHigh ^ out.edgesHigh, edgeLow ^ out.edgesLow);
+      } else {
+        this.#context.ackSeveral(several, out.edgesHigh, out.edgesLow);
+      }
+    }
+    return true;
+  }
+
+  /** Asynchronous and manual tasks. */
+  #runSlow(
+    task: BoltTaskRunner,
+    row: Row,
+    several: Int32Array | null,
+    subscription: number,
+    sourceTask: number,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    edgeHigh: number,
+    edgeLow: number,
+  ): void {
+    const start = (): void => {
+      const startMs = performance.now();
+      const out = new BoltOut(task);
+      out.begin(rootTask, rootGeneration, rootSequence, several);
+      this.#counters[task.counterBase + C_EXECUTED]!++;
+      const anchor = this.component.manual
+        ? this.#holdRow(task, { rootTask, rootGeneration, rootSequence, several, edgeHigh, edgeLow }, startMs)
+        : null;
+      out.anchor = anchor;
+      let answer: unknown;
+      this.#enter(task);
+      try {
+        answer = anchor === null ? task.handlers[subscription]!(row, out) : task.handlers[subscription]!(row, out, anchor);
+      } catch (error) {
+        this.#leave();
+        this.#onFailed(task, out, anchor, error);
+        this.#finish(task, key);
+        return;
+      }
+      this.#leave();
+      if (isThenable(answer)) {
+        task.isAsync = true;
+        this.#follow(task, out, answer, key, edgeHigh, edgeLow, startMs, anchor);
+        return;
+      }
+      this.#onReturned(task, out, anchor, edgeHigh, edgeLow, startMs);
+      this.#finish(task, key);
+    };
+    task.inFlight++;
+    const key = this.component.unordered || !task.isAsync ? null : this.#orderKey(subscription, row, sourceTask);
+    if (key === null) {
+      start();
+      return;
+    }
+    const line = task.keys.get(key);
+    if (line === undefined) {
+      task.keys.set(key, { waiting: [] });
+      start();
+    } else {
+      line.waiting.push(start);
+    }
+  }
+
+  /** Waits for the promise of a call. */
+  #follow(
+    task: BoltTaskRunner,
+    out: BoltOut,
+    answer: Answer,
+    key: number | null,
+    edgeHigh: number,
+    edgeLow: number,
+    startMs: number,
+    anchor: ManualAnchor | null = null,
+  ): void {
+    if (key !== null && !this.component.unordered && !task.keys.has(key)) task.keys.set(key, { waiting: [] });
+    let settled = false;
+    const call = {
+      sinceMs: startMs,
+      fail: (reason: FailureReason): void => {
+        settled = true;
+        out.open = false;
+        this.#failRoot(task, out.rootTask, out.rootGeneration, out.rootSequence, out.several, reason);
+        this.#finish(task, key);
+      },
+    };
+    if (anchor === null) task.openCalls.add(call);
+    const settle = (act: () => void): void => {
+      task.openCalls.delete(call);
+      if (settled) return;
+      settled = true;
+      act();
+      this.#finish(task, key);
+      this.#context.options.wake();
+    };
+    void answer.then(
+      () => settle(() => this.#onReturned(task, out, anchor, edgeHigh, edgeLow, startMs)),
+      (error: unknown) => settle(() => this.#onFailed(task, out, anchor, error)),
+    );
+  }
+
+  #onReturned(task: BoltTaskRunner, out: BoltOut, anchor: ManualAnchor | null, edgeHigh: number, edgeLow: number, startMs: number): void {
+    out.open = false;
+    this.#executeSketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    if (anchor !== null) return;
+    this.#counters[task.counterBase + C_ACKED]!++;
+    if (out.rootTask === 0) return;
+    if (out.several === null) {
+      this.#context.ack(out.rootTask, out.rootGeneration, out.rootSequence, edgeHigh ^ out.edgesHigh, edgeLow ^ out.edgesLow);
+    } else {
+      this.#context.ackSeveral(out.several, out.edgesHigh, out.edgesLow);
+    }
+  }
+
+  #onFailed(task: BoltTaskRunner, out: BoltOut, anchor: ManualAnchor | null, error: unknown): void {
+    out.open = false;
+    if (anchor !== null) {
+      if (!anchor.settled) anchor.fail(error);
+      else reportUserError(task, error, 'process');
+      return;
+    }
+    this.#failRow(task, out.rootTask, out.rootGeneration, out.rootSequence, out.several, error);
+  }
+
+  #finish(task: BoltTaskRunner, key: number | null): void {
+    task.inFlight--;
+    if (key === null) return;
+    const line = task.keys.get(key);
+    if (line === undefined) return;
+    const next = line.waiting.shift();
+    if (next === undefined) task.keys.delete(key);
+    else next();
+  }
+
+  #holdRow(
+    task: BoltTaskRunner,
+    root: { rootTask: number; rootGeneration: number; rootSequence: number; several: Int32Array | null; edgeHigh: number; edgeLow: number },
+    sinceMs: number,
+  ): ManualAnchor {
+    const anchor = new ManualAnchor(
+      {
+        onSettled: (settled, failure) => {
+          task.openCalls.delete(call);
+          if (failure !== null) {
+            this.#failRow(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, failure.error);
+          } else {
+            this.#counters[task.counterBase + C_ACKED]!++;
+            if (root.several !== null) {
+              // The anchor's own accumulator started at the row's edge, which `several` holds per root.
+              this.#context.ackSeveral(root.several, settled.edgesHigh, settled.edgesLow);
+            } else if (root.rootTask !== 0) {
+              this.#context.ack(root.rootTask, root.rootGeneration, root.rootSequence, settled.edgesHigh, settled.edgesLow);
+            }
+          }
+          this.#context.options.wake();
+        },
+      },
+      root,
+      sinceMs,
+    );
+    const call = {
+      sinceMs,
+      fail: (reason: FailureReason): void => {
+        anchor.settled = true;
+        this.#failRoot(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, reason);
+      },
+    };
+    task.openCalls.add(call);
+    return anchor;
+  }
+
+  #failRow(
+    task: BoltTaskRunner,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    several: Int32Array | null,
+    error: unknown,
+  ): void {
+    const overflow = error instanceof IsobarError && error.code === 'CYCLE_OVERFLOW';
+    reportUserError(task, error, 'process');
+    this.#failRoot(task, rootTask, rootGeneration, rootSequence, several, overflow ? 'overflow' : 'user');
+  }
+
+  #failRoot(
+    task: BoltTaskRunner,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    several: Int32Array | null,
+    reason: FailureReason,
+  ): void {
+    task.countFailure(reason);
+    if (rootTask === 0) return;
+    if (several === null) this.#context.fail(rootTask, rootGeneration, rootSequence, reason, task.number);
+    else this.#context.failSeveral(several, reason, task.number);
+  }
+
+  #orderKey(subscription: number, row: Row, sourceTask: number): number | null {
+    if (this.component.unordered) return null;
+    const hash = this.#keyHashes[subscription];
+    // Keys of different subscriptions may share a line: that only orders more than is promised.
+    return hash === undefined ? sourceTask : hash(row);
+  }
+
+  #onEndMark(task: BoltTaskRunner, subscription: number, sourceTask: number): void {
+    task.endMarks.add(`${subscription}/${sourceTask}`);
+  }
+
+  /** Acking off: ends tasks that have the end marks of all their senders. */
+  endMarkedTasks(): number {
+    if (isBlocked(this.#gates)) return 0;
+    let begun = 0;
+    for (const task of this.tasks) {
+      if (task.ending || task.inFlight > 0 || task.endMarks.size < this.#expectedEndMarks) continue;
+      begun++;
+      this.#endTask(task);
+    }
+    return begun;
+  }
+
+  #enter(task: BoltTaskRunner): void {
+    const progress = this.#context.options.progress;
+    progress[P_TASK] = task.number;
+    progress[P_IN_CALL] = 1;
+    progress[P_CALLS]!++;
+  }
+
+  #leave(): void {
+    this.#context.options.progress[P_IN_CALL] = 0;
+  }
+}
+
+/** Tells every receiver that this task will send nothing more (acking off). */
+export function sendEndMarks(task: EmittingTask): void {
+  for (const stream of task.streams.values()) {
+    for (const { edge } of stream.outputs) {
+      for (let target = edge.firstTask; target < edge.firstTask + edge.taskCount; target++) {
+        task.context.send(edge, target, task.number, 0, 0, 0, 0, 0, null, null);
+      }
+    }
+  }
+}
+
+export function reportUserError(task: EmittingTask, error: unknown, call: string): void {
+  const fault = toIsobarError(error, 'USER_CODE_FAILED', { where: `component "${task.component}", task ${task.number}, ${call}` });
+  task.context.options.logger.warn('user-code.failed', {
+    component: task.component,
+    task: task.number,
+    call,
+    code: fault.code,
+    message: fault.message,
+    stack: fault.stack,
+  });
+  task.context.options.post({
+    kind: 'error',
+    error: { component: task.component, task: task.number, error: toErrorRecord(fault) },
+  });
+}
+
+export function isBlocked(gates: readonly Gate[]): boolean {
+  for (let i = 0; i < gates.length; i++) if (gates[i]!.blocked) return true;
+  return false;
+}
+
+export function isThenable(value: unknown): value is Answer {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -1,0 +1,62 @@
+/**
+ * Counters of executors in shared memory: the executor thread adds with plain stores, the main thread reads when it
+ * writes a heartbeat, so a thread that is stuck in user code can still be reported on.
+ *
+ * One block per executor: `COUNTER_FIELDS` float64 per task, then two latency sketches of int32 buckets.
+ */
+import { SKETCH_BUCKETS } from '../base/index.js';
+
+/** Places of a task's counters. Totals since its worker started, unless said otherwise. */
+export const C_EMITTED = 0;
+export const C_TRANSFERRED = 1;
+export const C_EXECUTED = 2;
+export const C_ACKED = 3;
+export const C_FAILED = 4;
+export const C_REPLAYED = 5;
+export const C_DEAD_LETTERS = 6;
+/** Depths now. */
+export const C_QUEUED = 7;
+export const C_PENDING = 8;
+/** Flags: 0 or 1. */
+export const C_ENDED = 9;
+export const C_STOPPED = 10;
+export const C_GENERATION = 11;
+/** Failures and replays by reason: as many places as `FAILURE_REASONS`. */
+export const C_FAILURES_BY_REASON = 12;
+export const C_REPLAYS_BY_REASON = 17;
+export const COUNTER_FIELDS = 24;
+
+/** Reasons in the order of their places and of their codes on the wire. */
+export const FAILURE_REASONS = ['user', 'timeout', 'lost', 'moved', 'overflow'] as const;
+
+export interface CounterBlock {
+  /** `COUNTER_FIELDS` per task. */
+  readonly counters: Float64Array;
+  readonly executeSketch: Int32Array;
+  readonly completeSketch: Int32Array;
+}
+
+/** Allocates the block of an executor with `taskCount` tasks. */
+export function allocateCounters(taskCount: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(taskCount * COUNTER_FIELDS * 8 + 2 * SKETCH_BUCKETS * 4);
+}
+
+export function openCounters(buffer: SharedArrayBuffer, taskCount: number): CounterBlock {
+  const counterBytes = taskCount * COUNTER_FIELDS * 8;
+  return {
+    counters: new Float64Array(buffer, 0, taskCount * COUNTER_FIELDS),
+    executeSketch: new Int32Array(buffer, counterBytes, SKETCH_BUCKETS),
+    completeSketch: new Int32Array(buffer, counterBytes + SKETCH_BUCKETS * 4, SKETCH_BUCKETS),
+  };
+}
+
+/** Places in a thread's progress words (int32, shared). */
+export const P_CALLS = 0;
+/** Task in whose code the thread is, or was last; 0: none yet. */
+export const P_TASK = 1;
+/** 1 while inside user code. */
+export const P_IN_CALL = 2;
+export const P_LAG_MS = 3;
+/** Rises with each turn of the loop. */
+export const P_TURNS = 4;
+export const PROGRESS_WORDS = 8;

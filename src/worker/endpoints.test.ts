@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { EndpointTable } from './endpoints.js';
+
+describe('EndpointTable', () => {
+  it('never gives an id twice and tells when a thread was lost', () => {
+    const table = new EndpointTable();
+    expect(table.replace(-1, [{ index: 0, generation: 1, started: [[1, 2]] }])).toBe(false);
+    expect(table.replace(0, [{ index: 0, generation: 2, started: [[3, 3]] }])).toBe(false);
+    const before = table.find(0, 0, 2)!.id;
+    expect(table.replace(0, [{ index: 0, generation: 5, started: [[3, 3]] }])).toBe(true);
+    const after = table.find(0, 0, 5)!.id;
+    expect(after).not.toBe(before);
+    expect(table.find(0, 0, 2)).toBeUndefined();
+    expect([...table.endpointOfTask(4)]).toEqual([-1, table.find(-1, 0, 1)!.id, table.find(-1, 0, 1)!.id, after, -1]);
+  });
+
+  it('keeps the id of a thread that only starts more executors', () => {
+    const table = new EndpointTable();
+    table.replace(-1, [{ index: 0, generation: 1, started: [] }]);
+    const { id } = table.find(-1, 0, 1)!;
+    expect(table.replace(-1, [{ index: 0, generation: 1, started: [[1, 1]] }])).toBe(false);
+    expect(table.find(-1, 0, 1)!.id).toBe(id);
+    expect([...table.endpointOfTask(1)]).toEqual([-1, id]);
+  });
+
+  it('leaves the threads of other workers alone', () => {
+    const table = new EndpointTable();
+    table.replace(0, [{ index: 0, generation: 1, started: [] }]);
+    table.replace(1, [{ index: 0, generation: 1, started: [] }]);
+    expect(table.replace(0, [])).toBe(true);
+    expect(table.all().map(({ peer }) => peer)).toEqual([1]);
+  });
+});

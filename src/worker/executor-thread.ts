@@ -1,0 +1,541 @@
+/**
+ * The loop of one executor thread: drain the links, run bolts (sinks first) until their queues are empty or a budget is
+ * spent, then spouts, flush, and let the event loop run at least every millisecond.
+ *
+ * It owns the thread's executors and links. It never reads the coordinator and never talks to another thread except
+ * through rings; what changes around it comes as messages of the worker's main thread.
+ */
+import { setImmediate as immediate } from 'node:timers/promises';
+import { toErrorRecord, toIsobarError, type Clock, type Logger } from '../base/index.js';
+import type { OldestPending, TopologyPhase } from '../coordination/index.js';
+import {
+  ByteReader,
+  Doorbell,
+  END_MARK,
+  H_COUNT,
+  H_ENDPOINT,
+  H_KIND,
+  H_TARGET_GENERATION,
+  HEADER_WORDS,
+  ACK_WORDS,
+  CREDIT_WORDS,
+  KIND_ACK,
+  KIND_CREDIT,
+  KIND_DATA,
+  KIND_FAIL,
+  R_BLOB_BYTES,
+  R_ROOT_TASK,
+  R_SUBSCRIPTION,
+  R_TARGET_TASK,
+  readSeveral,
+  RingReader,
+  RingWriter,
+  ROW_WORDS,
+} from '../messaging/index.js';
+import type { BoltExecutor } from './bolt-executor.js';
+import { sendEndMarks } from './bolt-executor.js';
+import { FAILURE_REASONS, P_LAG_MS, P_TURNS } from './counters.js';
+import { createExecutor, type ExecutorFactory } from './executor-factory.js';
+import { Link, OutPort, rowCost, type Gate } from './link.js';
+import { preferredTargets } from './local-preference.js';
+import type { EmittingTask } from './task-out.js';
+import type { Output } from './outputs.js';
+import type { SpoutExecutor } from './spout-executor.js';
+import { SEVERAL, type ThreadContext } from './thread-context.js';
+import type { ExecutorStart, FromThread, ThreadStart, ToThread } from './thread-messages.js';
+
+const BOLT_BUDGET_ROWS = 512;
+const SPOUT_BUDGET_ROWS = 256;
+const FRAMES_PER_TURN = 64;
+const YIELD_MS = 1;
+const MAINTENANCE_MS = 250;
+const REPORT_MS = 1000;
+const LONGEST_SLEEP_MS = 250;
+
+type RoutesMessage = Extract<ToThread, { kind: 'routes' }>;
+
+interface Inbound {
+  readonly reader: RingReader;
+  /** Endpoint id of the sending thread; null: frames of peers, forwarded by the main thread. */
+  readonly endpoint: number | null;
+}
+
+export interface ExecutorThreadOptions {
+  readonly start: ThreadStart;
+  readonly context: ThreadContext;
+  readonly factory: ExecutorFactory;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly post: (message: FromThread) => void;
+}
+
+export class ExecutorThread {
+  readonly #start: ThreadStart;
+  readonly #context: ThreadContext;
+  readonly #factory: ExecutorFactory;
+  readonly #options: ExecutorThreadOptions;
+  readonly #doorbell: Doorbell;
+  readonly #mainPort: OutPort;
+  readonly #byteReader = new ByteReader();
+  readonly #progress: Int32Array;
+  /** In reverse topological order: sinks first. */
+  #bolts: BoltExecutor[] = [];
+  #spouts: SpoutExecutor[] = [];
+  #inbound: Inbound[];
+  #linkList: Link[] = [];
+  #routes: RoutesMessage | undefined;
+  #phase: TopologyPhase = { kind: 'active' };
+  #stopping = false;
+  #wakeRequested = false;
+  #drainOrigin: number | null = null;
+  #nextMaintenanceMs = 0;
+  #nextReportMs = 0;
+  #nextPositionsMs = 0;
+  readonly #userCounters: Map<string, Map<string, number>>;
+  readonly #onFrame: (words: Int32Array, at: number, bytes: Buffer, byteStart: number, byteLength: number) => void;
+
+  constructor(options: ExecutorThreadOptions) {
+    this.#options = options;
+    this.#start = options.start;
+    this.#context = options.context;
+    this.#factory = options.factory;
+    this.#userCounters = options.factory.userCounters;
+    this.#doorbell = new Doorbell(options.start.doorbell);
+    this.#mainPort = new OutPort(new RingWriter(options.start.toMain, new Doorbell(options.start.mainDoorbell)));
+    this.#inbound = [{ reader: new RingReader(options.start.fromMain, new Doorbell(options.start.mainDoorbell)), endpoint: null }];
+    this.#progress = options.context.options.progress;
+    this.#onFrame = (words, at, bytes, byteStart, byteLength) => this.#receive(words, at, bytes, byteStart, byteLength);
+  }
+
+  /** Makes a sleeping loop look again; called when a promise settled or a message came. */
+  wake(): void {
+    this.#wakeRequested = true;
+    this.#doorbell.wakeSelf();
+  }
+
+  async onMessage(message: ToThread): Promise<void> {
+    switch (message.kind) {
+      case 'start-executors':
+        for (const executor of message.executors) await this.#startExecutor(executor);
+        break;
+      case 'stop-executors':
+        await this.#stopExecutors(message.ranges);
+        break;
+      case 'routes':
+        this.#applyRoutes(message);
+        break;
+      case 'mark':
+        this.#markAll();
+        break;
+      case 'phase':
+        this.#applyPhase(message.phase);
+        break;
+      case 'stop':
+        this.#stopping = true;
+        break;
+    }
+    this.wake();
+  }
+
+  /** Runs until told to stop, then closes every task. Rejects only when a promise of the thread itself is broken. */
+  async run(): Promise<void> {
+    const flushMs = this.#context.options.settings['messaging.flush-interval'];
+    let lastFlushMs = 0;
+    let lastYieldMs = performance.now();
+    while (!this.#stopping) {
+      const turnMs = performance.now();
+      this.#context.turnMs = turnMs;
+      this.#progress[P_TURNS]!++;
+      this.#wakeRequested = false;
+      let work = this.#drain();
+      for (const bolt of this.#bolts) work += bolt.run(BOLT_BUDGET_ROWS);
+      for (const spout of this.#spouts) work += spout.run(SPOUT_BUDGET_ROWS);
+      if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
+      work += this.#runDue(turnMs);
+      const nowMs = performance.now();
+      let flushed = true;
+      if (work === 0 || nowMs - lastFlushMs >= flushMs) {
+        flushed = this.#flush();
+        lastFlushMs = nowMs;
+      }
+      if (work === 0) {
+        await this.#idle(flushed);
+        lastYieldMs = performance.now();
+      } else if (nowMs - lastYieldMs >= YIELD_MS) {
+        await immediate();
+        lastYieldMs = performance.now();
+        this.#progress[P_LAG_MS] = Math.round(lastYieldMs - nowMs);
+      }
+    }
+    await this.#close();
+  }
+
+  async #idle(flushed: boolean): Promise<void> {
+    await immediate();
+    if (this.#stopping || this.#wakeRequested || !flushed || this.#hasInput()) return;
+    await this.#doorbell.sleep(Math.max(0, Math.min(LONGEST_SLEEP_MS, this.#nextDueMs() - performance.now())), () =>
+      this.#wakeRequested || this.#hasInput(),
+    );
+  }
+
+  #hasInput(): boolean {
+    for (const { reader } of this.#inbound) if (!reader.isEmpty) return true;
+    return false;
+  }
+
+  #nextDueMs(): number {
+    let due = this.#nextMaintenanceMs;
+    for (const bolt of this.#bolts) due = Math.min(due, bolt.nextTickMs);
+    for (const spout of this.#spouts) due = Math.min(due, spout.retryAtMs);
+    return due;
+  }
+
+  #drain(): number {
+    let frames = 0;
+    for (const inbound of this.#inbound) {
+      this.#drainOrigin = inbound.endpoint;
+      frames += inbound.reader.drain(this.#onFrame, FRAMES_PER_TURN);
+    }
+    return frames;
+  }
+
+  #flush(): boolean {
+    let done = true;
+    for (const link of this.#linkList) if (!link.flush()) done = false;
+    return done;
+  }
+
+  #receive(words: Int32Array, at: number, bytes: Buffer, byteStart: number, _byteLength: number): void {
+    if (words[at + H_TARGET_GENERATION] !== this.#start.generation) return;
+    const origin = this.#drainOrigin ?? words[at + H_ENDPOINT]!;
+    const count = words[at + H_COUNT]!;
+    const first = at + HEADER_WORDS;
+    switch (words[at + H_KIND]) {
+      case KIND_DATA:
+        this.#receiveRows(words, first, count, bytes, byteStart + (HEADER_WORDS + count * ROW_WORDS) * 4, origin);
+        return;
+      case KIND_ACK:
+        for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
+          const root = this.#context.localRoots[words[row]!];
+          if (root !== undefined && root.generation === words[row + 1]) root.onAck(words[row + 2]!, words[row + 3]!, words[row + 4]!);
+        }
+        return;
+      case KIND_FAIL:
+        for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
+          const root = this.#context.localRoots[words[row]!];
+          const reason = FAILURE_REASONS[words[row + 3]!] ?? 'lost';
+          if (root !== undefined && root.generation === words[row + 1]) root.onFail(words[row + 2]!, reason, words[row + 4]!);
+        }
+        return;
+      case KIND_CREDIT: {
+        const link = this.#context.links.get(origin);
+        for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS) link?.onGrant(words[row]!, words[row + 1]!);
+        return;
+      }
+    }
+  }
+
+  #receiveRows(words: Int32Array, first: number, count: number, bytes: Buffer, blobStart: number, origin: number): void {
+    const { codecs } = this.#factory;
+    const reader = this.#byteReader;
+    let position = blobStart;
+    for (let i = 0, row = first; i < count; i++, row += ROW_WORDS) {
+      const length = words[row + R_BLOB_BYTES]!;
+      const executor = this.#factory.boltOfTask[words[row + R_TARGET_TASK]!];
+      if (executor === undefined) {
+        this.#refuseRow(words, row, bytes, position, origin);
+      } else if ((words[row + R_SUBSCRIPTION]! & END_MARK) !== 0) {
+        words[row + R_SUBSCRIPTION]! &= ~END_MARK;
+        executor.acceptRemote(null, null, words, row, origin, rowCost(length));
+      } else {
+        reader.reset(bytes, position);
+        const several = words[row + R_ROOT_TASK] === SEVERAL ? readSeveral(reader) : null;
+        const value = codecs[words[row + R_SUBSCRIPTION]!]!.decode(reader);
+        executor.acceptRemote(value, several, words, row, origin, rowCost(length));
+      }
+      position += length;
+    }
+  }
+
+  /** A row for a task that is not here (any more): its tree fails as moved, and its credit goes back. */
+  #refuseRow(words: Int32Array, row: number, bytes: Buffer, position: number, origin: number): void {
+    const task = words[row + R_TARGET_TASK]!;
+    const subscription = words[row + R_SUBSCRIPTION]! & ~END_MARK;
+    const edge = this.#factory.edges[subscription];
+    if (edge !== undefined) this.#context.grant(origin, edge.creditClass, rowCost(words[row + R_BLOB_BYTES]!));
+    if (words[row + R_ROOT_TASK] === SEVERAL) {
+      this.#byteReader.reset(bytes, position);
+      this.#context.failSeveral(readSeveral(this.#byteReader), 'moved', task);
+    } else if (words[row + R_ROOT_TASK] !== 0) {
+      this.#context.fail(words[row + 3]!, words[row + 4]!, words[row + 5]!, 'moved', task);
+    }
+  }
+
+  async #startExecutor(start: ExecutorStart): Promise<void> {
+    const executor = await createExecutor(this.#factory, start);
+    if (executor.kind === 'bolt') this.#bolts.push(executor.executor);
+    else {
+      this.#spouts.push(executor.executor);
+      const reading = this.#phase.kind === 'active';
+      for (const task of executor.executor.tasks) task.setReading(reading);
+    }
+    this.#bolts.sort((a, b) => this.#factory.depthOf(b.component.id) - this.#factory.depthOf(a.component.id));
+    if (this.#routes !== undefined) this.#connect(this.#routes);
+    this.#options.post({ kind: 'started', range: start.range });
+  }
+
+  async #stopExecutors(ranges: readonly (readonly [number, number])[]): Promise<void> {
+    const stops = (executor: BoltExecutor | SpoutExecutor): boolean =>
+      ranges.some(([first]) => executor.tasks[0]!.number === first);
+    const bolts = this.#bolts.filter(stops);
+    const spouts = this.#spouts.filter(stops);
+    this.#bolts = this.#bolts.filter((executor) => !bolts.includes(executor));
+    this.#spouts = this.#spouts.filter((executor) => !spouts.includes(executor));
+    await this.#closeExecutors(bolts, spouts);
+    for (const executor of [...bolts, ...spouts]) this.#factory.forget(executor);
+    if (this.#routes !== undefined) this.#connect(this.#routes);
+    this.#options.post({ kind: 'stopped', ranges });
+  }
+
+  #applyRoutes(routes: RoutesMessage): void {
+    const context = this.#context;
+    const stood = context.routesStand;
+    const alive = new Set(routes.endpoints.map((endpoint) => endpoint.id));
+    for (const [id, link] of context.links) {
+      if (alive.has(id)) continue;
+      link.close();
+      context.links.delete(id);
+    }
+    this.#inbound = this.#inbound.filter(({ endpoint }) => endpoint === null || alive.has(endpoint));
+    let fresh = 0;
+    for (const endpoint of routes.endpoints) {
+      context.newestEndpoint = Math.max(context.newestEndpoint, endpoint.id - 1);
+      if (context.links.has(endpoint.id)) continue;
+      if (endpoint.peer < 0 && endpoint.outgoing === null) continue;
+      const port =
+        endpoint.outgoing === null
+          ? this.#mainPort
+          : new OutPort(new RingWriter(endpoint.outgoing, new Doorbell(endpoint.doorbell!)));
+      const settings = context.options.settings;
+      context.addLink(
+        new Link({
+          id: endpoint.id,
+          peer: endpoint.peer,
+          targetThread: endpoint.thread,
+          targetGeneration: endpoint.generation,
+          sourceThread: this.#start.index,
+          sourceGeneration: this.#start.generation,
+          port,
+          creditClasses: 2 * context.reachable.length,
+          credit: settings['messaging.credit'],
+          batchRows: settings['messaging.batch-rows'],
+          maxRowBytes: settings['messaging.max-frame-bytes'] >> 1,
+          onRefused: (error, sourceTask, rootTask, rootGeneration, rootSequence, several) => {
+            this.#options.post({
+              kind: 'error',
+              error: { component: this.#factory.componentOf(sourceTask), task: sourceTask, error: toErrorRecord(error) },
+            });
+            if (several !== null) context.failSeveral(several, 'user', sourceTask);
+            else if (rootTask !== 0) context.fail(rootTask, rootGeneration, rootSequence, 'user', sourceTask);
+          },
+          codecs: this.#factory.codecs,
+        }),
+      );
+      if (endpoint.incoming !== null) {
+        this.#inbound.push({ reader: new RingReader(endpoint.incoming, new Doorbell(endpoint.doorbell!)), endpoint: endpoint.id });
+      }
+      fresh++;
+    }
+    this.#linkList = [...context.links.values()];
+    this.#routes = routes;
+    this.#connect(routes);
+    if (routes.lost) this.#markAll();
+    if (fresh > 0 && !context.acking) this.#resendEndMarks();
+    context.routesStand = context.reachable.every((gate) => !gate.blocked);
+    if (!stood && context.routesStand) this.#replayLost(true);
+    this.#options.post({ kind: 'routes-applied', version: routes.version });
+  }
+
+  /** Points tasks at links, restricts shuffles to near targets where that stays even, and renews the gates. */
+  #connect(routes: RoutesMessage): void {
+    const context = this.#context;
+    const { endpointOfTask } = routes;
+    context.linkOfTask = [];
+    for (let task = 0; task < endpointOfTask.length; task++) {
+      context.linkOfTask[task] = endpointOfTask[task]! < 0 ? undefined : context.links.get(endpointOfTask[task]!);
+    }
+    for (const { component, first, last } of routes.tasks) {
+      const index = context.componentIndex.get(component);
+      if (index === undefined) continue;
+      let reachable = true;
+      for (let task = first; task <= last; task++) if (endpointOfTask[task]! < 0) reachable = false;
+      context.reachable[index]!.blocked = !reachable;
+    }
+    const outputsOf = (task: EmittingTask): readonly Output[] => [...task.streams.values()].flatMap((stream) => stream.outputs);
+    for (const executor of this.#executors()) {
+      const gates = new Set<Gate>();
+      const cycleGates = new Set<Gate>();
+      for (const task of executor.tasks) {
+        for (const { edge, router } of outputsOf(task)) {
+          const preferred = preferredTargets(edge, task.number, routes, this.#factory.tasksOf);
+          router.setLocal(preferred);
+          const into = edge.inCycle ? cycleGates : gates;
+          into.add(context.reachable[edge.targetComponent]!);
+          for (let i = 0; i < edge.taskCount; i++) {
+            if (preferred !== null && !preferred.includes(i)) continue;
+            const target = edge.firstTask + i;
+            const local = context.localTargets[target];
+            const gate =
+              local === undefined
+                ? context.linkOfTask[target]?.gate(edge.creditClass)
+                : edge.inCycle
+                  ? local.cycleGate
+                  : local.gate;
+            if (gate !== undefined) into.add(gate);
+          }
+        }
+      }
+      executor.setGates([...gates], [...cycleGates]);
+    }
+  }
+
+  *#executors(): Generator<{ tasks: readonly EmittingTask[]; setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void }> {
+    yield* this.#bolts;
+    yield* this.#spouts;
+  }
+
+  #resendEndMarks(): void {
+    // Marks are counted per sender, so sending them again to tasks that have them already changes nothing.
+    for (const bolt of this.#bolts) for (const task of bolt.tasks) if (task.ended) sendEndMarks(task);
+    for (const spout of this.#spouts) for (const task of spout.tasks) task.resendEndMarks();
+  }
+
+  #markAll(): void {
+    const nowMs = performance.now();
+    for (const spout of this.#spouts) for (const task of spout.tasks) task.ledger.markAll(nowMs);
+    for (const bolt of this.#bolts) for (const task of bolt.tasks) task.ledger.markAll(nowMs);
+  }
+
+  #replayLost(standAgain: boolean): void {
+    const nowMs = performance.now();
+    const quietMs = this.#context.options.settings['replay.quiet-time'];
+    for (const spout of this.#spouts) for (const task of spout.tasks) task.replayLost(nowMs, standAgain);
+    for (const bolt of this.#bolts) {
+      for (const task of bolt.tasks) {
+        if (task.ledger.marked === 0) continue;
+        const lost = [...(standAgain ? task.ledger.takeUnmoved() : []), ...task.ledger.takeQuiet(nowMs, quietMs)];
+        for (const _ of lost) task.countFailure('lost');
+        if (lost.length > 0) task.pendingChanged();
+      }
+    }
+  }
+
+  #applyPhase(phase: TopologyPhase): void {
+    this.#phase = phase;
+    const reading = phase.kind === 'active';
+    for (const spout of this.#spouts) for (const task of spout.tasks) task.setReading(reading);
+  }
+
+  /** Ticks and ends that are due. */
+  #runDue(nowMs: number): number {
+    let ran = 0;
+    for (const bolt of this.#bolts) {
+      if (bolt.nextTickMs <= nowMs) ran += bolt.tick(nowMs);
+    }
+    if (!this.#context.acking) {
+      for (const bolt of this.#bolts) ran += bolt.endMarkedTasks();
+    } else if (this.#phase.kind === 'ending') {
+      const stage = this.#phase.stages[this.#phase.stage] ?? [];
+      for (const bolt of this.#bolts) if (stage.includes(bolt.component.id)) ran += bolt.end();
+    }
+    return ran;
+  }
+
+  #maintain(nowMs: number): void {
+    this.#nextMaintenanceMs = nowMs + MAINTENANCE_MS;
+    for (const bolt of this.#bolts) {
+      bolt.updateDepths();
+      bolt.expire(nowMs);
+    }
+    for (const spout of this.#spouts) {
+      for (const task of spout.tasks) {
+        task.updateDepths();
+        task.retryDeadLetters(nowMs);
+      }
+    }
+    if (this.#context.routesStand) this.#replayLost(false);
+    if (nowMs >= this.#nextPositionsMs) {
+      this.#nextPositionsMs = nowMs + this.#context.options.settings['spout.position-interval'];
+      this.#postPositions();
+    }
+    if (nowMs >= this.#nextReportMs) {
+      this.#nextReportMs = nowMs + REPORT_MS;
+      this.#options.post({
+        kind: 'report',
+        counters: [...this.#userCounters].flatMap(([component, counters]) =>
+          [...counters].map(([name, value]) => [component, name, value] as const),
+        ),
+        oldest: this.#oldestPending(nowMs),
+      });
+    }
+  }
+
+  #postPositions(): void {
+    const positions = this.#spouts.flatMap((spout) =>
+      spout.tasks.map((task) => task.takePosition()).filter((position) => position !== undefined),
+    );
+    if (positions.length > 0) this.#options.post({ kind: 'positions', positions });
+  }
+
+  #oldestPending(nowMs: number): OldestPending | null {
+    let oldest: OldestPending | null = null;
+    for (const spout of this.#spouts) {
+      for (const task of spout.tasks) {
+        const found = task.ledger.oldest();
+        if (found === undefined) continue;
+        const ageMs = nowMs - found.openedMs;
+        if (oldest !== null && oldest.ageMs >= ageMs) continue;
+        const { position } = found.item;
+        oldest = {
+          component: task.component,
+          task: task.number,
+          ageMs,
+          row: position === undefined ? `sequence ${found.sequence}` : `position ${JSON.stringify(position)}`,
+          heldBy: this.#holderOf(task.number, found.sequence),
+        };
+      }
+    }
+    return oldest;
+  }
+
+  /** Where a row of that tree is, as far as this thread can see. */
+  #holderOf(rootTask: number, sequence: number): string | null {
+    const isOf = (words: Int32Array, at: number): boolean => words[at + 3] === rootTask && words[at + 5] === sequence;
+    for (const bolt of this.#bolts) {
+      if (bolt.someQueued(isOf)) return `${bolt.component.id} (queued)`;
+    }
+    for (const link of this.#linkList) if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
+    return null;
+  }
+
+  async #close(): Promise<void> {
+    this.#flush();
+    this.#postPositions();
+    await this.#closeExecutors(this.#bolts, this.#spouts);
+    this.#flush();
+    this.#options.post({ kind: 'closed' });
+  }
+
+  async #closeExecutors(bolts: readonly BoltExecutor[], spouts: readonly SpoutExecutor[]): Promise<void> {
+    for (const spout of spouts) for (const task of spout.tasks) await task.source.close();
+    for (const bolt of bolts) {
+      for (const task of bolt.tasks) {
+        try {
+          await task.task.close?.();
+        } catch (error) {
+          this.#options.logger.warn('close.failed', { component: task.component, task: task.number, message: toIsobarError(error).message });
+        }
+      }
+    }
+  }
+}

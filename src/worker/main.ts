@@ -1,0 +1,136 @@
+/**
+ * Entry of a worker process. Its only argument is the path of a launch file (WorkerLaunch as JSON).
+ *
+ * A worker outlives its supervisor: it reconnects, and speaks for itself through the coordinator meanwhile. Only a
+ * worker of `isobar run` ends itself when its supervisor and the keeper behind it are both gone.
+ */
+import { openSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLogger, systemClock, toIsobarError, type CancelTimer, type Logger } from '../base/index.js';
+import {
+  connectEmbeddedCoordination,
+  isSameProcessAlive,
+  processIdentity,
+  type Coordination,
+  type WorkerLaunch,
+} from '../coordination/index.js';
+import { peerSocketPath } from '../messaging/index.js';
+import { WorkerProcess } from './worker-process.js';
+
+const LIVENESS_MS = 1000;
+const ORPHAN_CHECK_MS = 500;
+
+function main(): void {
+  const launchPath = process.argv[2];
+  if (launchPath === undefined) {
+    process.stderr.write('usage: worker LAUNCH_FILE (started by a supervisor)\n');
+    process.exit(2);
+  }
+  const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as WorkerLaunch;
+  const logPath = join(launch.directory, 'worker.log');
+  const logger = createLogger({
+    fileDescriptor: openSync(logPath, 'a'),
+    fields: { topology: launch.topologyId, worker: launch.workerId },
+  });
+  const identity = processIdentity(process.pid) ?? { pid: process.pid, startTime: '' };
+  const orphan = new Orphanhood(launch, identity, logger);
+  const worker = new WorkerProcess({
+    launch,
+    process: identity,
+    threadEntry: new URL('./thread-main.js', import.meta.url),
+    logPath,
+    clock: systemClock,
+    logger,
+    onEnd: (code) => {
+      rmSync(peerSocketPath(launch.socketDirectory, launch.topologyId, launch.port), { force: true });
+      process.exit(code);
+    },
+    onPresence: (present) => orphan.setPresence(present, worker),
+  });
+  process.on('uncaughtException', (error) => {
+    const fault = toIsobarError(error);
+    logger.error('worker.crashed', { code: fault.code, message: fault.message, stack: fault.stack });
+    process.stderr.write(`${fault.stack ?? fault.message}\n`);
+    process.exit(1);
+  });
+  for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  process.on('SIGTERM', () => void worker.stop(0));
+  // The event loop must not run dry while all that is awaited are rings.
+  setInterval(() => undefined, 60_000);
+  orphan.setPresence(false, worker);
+  worker.start().catch((error: unknown) => {
+    throw toIsobarError(error, 'WORKER_START_FAILED');
+  });
+  logger.info('worker.started', { pid: process.pid, generation: launch.generation, port: launch.port });
+}
+
+/** What a worker does while it has no supervisor. */
+class Orphanhood {
+  readonly #launch: WorkerLaunch;
+  readonly #identity: { pid: number; startTime: string };
+  readonly #logger: Logger;
+  #coordination: Promise<Coordination> | undefined;
+  #timers: CancelTimer[] = [];
+
+  constructor(launch: WorkerLaunch, identity: { pid: number; startTime: string }, logger: Logger) {
+    this.#launch = launch;
+    this.#identity = identity;
+    this.#logger = logger;
+  }
+
+  setPresence(present: boolean, worker: WorkerProcess): void {
+    for (const cancel of this.#timers.splice(0)) cancel();
+    if (present) {
+      void this.#withdraw();
+      return;
+    }
+    const sinceMs = systemClock.nowMs();
+    this.#timers.push(systemClock.every(LIVENESS_MS, () => void this.#announce(worker)));
+    const { keeper } = this.#launch;
+    if (keeper === null) return;
+    const limitMs = this.#orphanTimeoutMs();
+    this.#timers.push(
+      systemClock.every(ORPHAN_CHECK_MS, () => {
+        if (systemClock.nowMs() - sinceMs < limitMs || isSameProcessAlive(keeper)) return;
+        this.#logger.warn('worker.orphaned', { keeper: keeper.pid });
+        rmSync(this.#launch.socketDirectory, { recursive: true, force: true });
+        process.exit(0);
+      }),
+    );
+  }
+
+  #orphanTimeoutMs(): number {
+    const given = this.#launch.settings[0]?.['run.orphan-timeout'];
+    return typeof given === 'number' ? given : 3000;
+  }
+
+  async #announce(worker: WorkerProcess): Promise<void> {
+    try {
+      this.#coordination ??= connectEmbeddedCoordination({
+        socketPath: this.#launch.coordinatorSocket,
+        process: this.#identity,
+        clock: systemClock,
+        logger: this.#logger,
+        sessionTimeoutMs: 10_000,
+      });
+      await (await this.#coordination).publishWorkerLiveness(worker.heartbeat());
+    } catch {
+      // The coordinator is away as well: nobody can move anything meanwhile, and the next second tries again.
+      this.#coordination = undefined;
+    }
+  }
+
+  async #withdraw(): Promise<void> {
+    const coordination = this.#coordination;
+    this.#coordination = undefined;
+    try {
+      const connected = await coordination;
+      await connected?.withdrawWorkerLiveness(this.#launch.workerId);
+      await connected?.close();
+    } catch (error) {
+      this.#logger.debug('liveness.not-withdrawn', { message: String(error) });
+    }
+  }
+}
+
+main();

@@ -1,0 +1,83 @@
+/** What a worker keeps for its heartbeats beyond counters: errors, lost states, dead-letter files. Bounded. */
+import type { LostState, OldestPending, ReportedError } from '../coordination/index.js';
+import type { ThreadError } from './thread-messages.js';
+
+const MAX_ERRORS = 32;
+const MAX_LOST_STATES = 1024;
+
+export class ReportBook {
+  readonly #errors = new Map<string, ReportedError>();
+  readonly #lostStates: LostState[] = [];
+  readonly #deadLetterFiles = new Set<string>();
+  readonly #counters = new Map<number, readonly (readonly [component: string, name: string, value: number])[]>();
+  readonly #oldest = new Map<number, OldestPending | null>();
+
+  /** Counts an error with those of the same component, code and message. */
+  addError(error: ThreadError, wallMs: number): void {
+    const key = `${error.component}\n${error.error.code}\n${error.error.message}`;
+    const before = this.#errors.get(key);
+    this.#errors.delete(key);
+    this.#errors.set(key, {
+      component: error.component,
+      task: error.task,
+      error: error.error,
+      count: (before?.count ?? 0) + 1,
+      firstMs: before?.firstMs ?? wallMs,
+      lastMs: wallMs,
+    });
+    if (this.#errors.size > MAX_ERRORS) {
+      const [oldest] = this.#errors.keys();
+      if (oldest !== undefined) this.#errors.delete(oldest);
+    }
+  }
+
+  addLostState(lost: LostState): void {
+    if (this.#lostStates.length < MAX_LOST_STATES) this.#lostStates.push(lost);
+  }
+
+  addDeadLetterFile(path: string): void {
+    this.#deadLetterFiles.add(path);
+  }
+
+  setThreadReport(
+    thread: number,
+    counters: readonly (readonly [component: string, name: string, value: number])[],
+    oldest: OldestPending | null,
+  ): void {
+    this.#counters.set(thread, counters);
+    this.#oldest.set(thread, oldest);
+  }
+
+  forgetThread(thread: number): void {
+    this.#oldest.delete(thread);
+  }
+
+  get errors(): readonly ReportedError[] {
+    return [...this.#errors.values()];
+  }
+
+  get lostStates(): readonly LostState[] {
+    return this.#lostStates;
+  }
+
+  get deadLetterFiles(): readonly string[] {
+    return [...this.#deadLetterFiles];
+  }
+
+  /** Sums of user counters, by component and name. */
+  userCounters(component: string): Record<string, number> {
+    const sums: Record<string, number> = {};
+    for (const counters of this.#counters.values()) {
+      for (const [owner, name, value] of counters) if (owner === component) sums[name] = (sums[name] ?? 0) + value;
+    }
+    return sums;
+  }
+
+  get oldestPending(): OldestPending | null {
+    let oldest: OldestPending | null = null;
+    for (const candidate of this.#oldest.values()) {
+      if (candidate !== null && (oldest === null || candidate.ageMs > oldest.ageMs)) oldest = candidate;
+    }
+    return oldest;
+  }
+}

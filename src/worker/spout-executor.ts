@@ -1,0 +1,438 @@
+/**
+ * Runs the tasks of one executor of a spout: reads rows, roots a tree for each, keeps rows with a position until their
+ * tree is complete, replays what failed and dead-letters what user code cannot digest.
+ *
+ * Invariants
+ * S1  A row with a position leaves memory only when its tree is complete or it is in the dead-letter file, on disk.
+ * S2  The stored position never passes a row that S1 still keeps.
+ * S3  Replays go before new rows. A row that is replayed alone has no other tree of its task beside it.
+ * S4  Nothing is read while a receiver takes no rows or the limit of pending trees is reached.
+ */
+import { sketchBucket, toErrorRecord, toIsobarError } from '../base/index.js';
+import type { StoredPosition } from '../coordination/index.js';
+import type { ComponentDescription, EmitOptions, Row, RuntimeOut } from '../topology/index.js';
+import type { DeadLetterWriter } from './acking/dead-letters.js';
+import { PositionTracker } from './acking/position-tracker.js';
+import { decideAfterFailure, type RowHistory } from './acking/replay-policy.js';
+import { TreeLedger } from './acking/tree-ledger.js';
+import { isBlocked, reportUserError, sendEndMarks } from './bolt-executor.js';
+import {
+  C_ACKED,
+  C_DEAD_LETTERS,
+  C_EMITTED,
+  C_ENDED,
+  C_FAILED,
+  C_FAILURES_BY_REASON,
+  C_PENDING,
+  C_REPLAYED,
+  C_REPLAYS_BY_REASON,
+  C_STOPPED,
+  C_TRANSFERRED,
+  FAILURE_REASONS,
+  P_CALLS,
+  P_IN_CALL,
+  P_TASK,
+} from './counters.js';
+import type { Gate } from './link.js';
+import type { EmitCause, StreamOutputs } from './outputs.js';
+import type { SpoutSource } from './spout-source.js';
+import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
+import type { FailureReason, LocalRoot, ThreadContext } from './thread-context.js';
+
+const LATENCY_SAMPLE_MASK = 15;
+
+/** A row that a spout task has emitted, or will emit again. */
+interface SpoutRow {
+  readonly row: Row;
+  readonly stream: string;
+  readonly position: unknown;
+  /** Place among the rows with a position; -1: none, so the row cannot be replayed. */
+  readonly readIndex: number;
+  readonly id: unknown;
+  readonly direct: number | undefined;
+  history: RowHistory;
+  /** Its latency is measured. */
+  sampled: boolean;
+  lastReason: FailureReason | null;
+}
+
+/** Crashes of its thread after which a task reads on with one row at a time, so that the row behind them is known. */
+const CAUTIOUS_AFTER_CRASHES = 2;
+/** Rows that a cautious task gets through before it trusts its input again. */
+const CAUTIOUS_ROWS = 10_000;
+
+const NO_HISTORY: RowHistory = { failures: 0, crashes: 0 };
+
+export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
+  readonly number: number;
+  readonly component: string;
+  readonly context: ThreadContext;
+  readonly streams: ReadonlyMap<string, StreamOutputs>;
+  readonly defaultStream: StreamOutputs | undefined;
+  readonly counters: Float64Array;
+  readonly counterBase: number;
+  readonly generation: number;
+  readonly ledger: TreeLedger<SpoutRow>;
+  source!: SpoutSource;
+  readonly #completeSketch: Int32Array;
+  readonly #tracker = new PositionTracker();
+  readonly #deadLetters: DeadLetterWriter;
+  readonly #cause: EmitCause = { rootTask: 0, rootGeneration: 0, rootSequence: 0, several: null, edgesHigh: 0, edgesLow: 0 };
+  #replays: SpoutRow[] = [];
+  #replayAt = 0;
+  readonly #alone: SpoutRow[] = [];
+  #aloneIsOut = false;
+  /** Dead letters that could not be written yet. */
+  readonly #unwritten: SpoutRow[] = [];
+  #writeRetryMs = 0;
+  #emits = 0;
+  #reading = true;
+  #endMarksSent = false;
+  #quietTold = false;
+  #storedIndex = -1;
+  /** Rows left to be read one at a time after crashes. */
+  #cautiousRows: number;
+  /** The first row read was alone in this many crashes; 0: none. */
+  #suspectCrashes: number;
+  #gates: readonly Gate[] = [];
+
+  constructor(options: {
+    number: number;
+    component: string;
+    context: ThreadContext;
+    streams: ReadonlyMap<string, StreamOutputs>;
+    counters: Float64Array;
+    counterBase: number;
+    completeSketch: Int32Array;
+    deadLetters: DeadLetterWriter;
+    /** Crashes of this task's thread since it last made progress. */
+    crashes: number;
+  }) {
+    this.#cautiousRows = options.crashes >= CAUTIOUS_AFTER_CRASHES ? CAUTIOUS_ROWS : 0;
+    this.#suspectCrashes = Math.max(0, options.crashes - CAUTIOUS_AFTER_CRASHES);
+    this.number = options.number;
+    this.component = options.component;
+    this.context = options.context;
+    this.streams = options.streams;
+    this.defaultStream = options.streams.get('default');
+    this.counters = options.counters;
+    this.counterBase = options.counterBase;
+    this.generation = options.context.options.generation;
+    this.#completeSketch = options.completeSketch;
+    this.#deadLetters = options.deadLetters;
+    const settings = options.context.options.settings;
+    const limit = Math.min(settings['topology.max-spout-pending'] ?? Infinity, settings['spout.pending-limit']);
+    this.ledger = new TreeLedger<SpoutRow>({
+      pendingLimit: limit,
+      onComplete: (row, _sequence, openedMs) => this.#onComplete(row, openedMs),
+    });
+  }
+
+  setGates(gates: readonly Gate[]): void {
+    this.#gates = gates;
+  }
+
+  /** A low-level source emits. */
+  emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void {
+    const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
+    const entry = this.#newRow(row, stream, options?.position, readIndex, options?.id, direct);
+    const outputs = streamOf(this, stream);
+    this.#emitRow(entry, outputs, canonicalRow(this, outputs, row));
+  }
+
+  /** Emits up to `budget` rows. */
+  step(budget: number): number {
+    let done = 0;
+    const progress = this.context.options.progress;
+    progress[P_TASK] = this.number;
+    while (done < budget && !isBlocked(this.#gates) && !this.ledger.isFull) {
+      const replayed = this.#nextReplay();
+      if (replayed === 'wait') break;
+      if (replayed !== undefined) {
+        this.counters[this.counterBase + C_REPLAYED]!++;
+        this.counters[this.counterBase + C_REPLAYS_BY_REASON + FAILURE_REASONS.indexOf(replayed.lastReason ?? 'lost')]!++;
+        this.#emitChecked(replayed);
+        done++;
+        continue;
+      }
+      if (!this.#reading || (this.#cautiousRows > 0 && this.ledger.pending > 0)) break;
+      progress[P_IN_CALL] = 1;
+      progress[P_CALLS]!++;
+      if (this.source.isLowLevel) {
+        const polled = this.source.poll();
+        progress[P_IN_CALL] = 0;
+        if (!polled) break;
+        done++;
+        continue;
+      }
+      const next = this.source.next();
+      progress[P_IN_CALL] = 0;
+      if (next === undefined) break;
+      const readIndex = next.position === undefined ? -1 : this.#tracker.add(next.position);
+      const row = this.#newRow(next.row, next.stream ?? 'default', next.position, readIndex, undefined, undefined);
+      done++;
+      if (this.#isPoison(row)) {
+        this.#deadLetter(row, 0);
+        continue;
+      }
+      this.#emitChecked(row);
+    }
+    this.#updateState();
+    return done;
+  }
+
+  onAck(sequence: number, high: number, low: number): void {
+    this.ledger.xor(sequence, high, low);
+  }
+
+  onFail(sequence: number, reason: FailureReason, failingTask: number): void {
+    const row = this.ledger.remove(sequence);
+    if (row !== undefined) this.#onFailed(row, reason, failingTask);
+  }
+
+  /** A tree that was pending when something was lost, and made no progress since. */
+  onLost(row: SpoutRow): void {
+    this.#onFailed(row, 'lost', 0);
+  }
+
+  /** Marked trees whose routes stand again, or that have been quiet for `replay.quiet-time`. */
+  replayLost(nowMs: number, routesStandAgain: boolean): void {
+    if (this.ledger.marked === 0) return;
+    if (routesStandAgain) for (const { item } of this.ledger.takeUnmoved()) this.onLost(item);
+    const quietMs = this.context.options.settings['replay.quiet-time'];
+    for (const { item } of this.ledger.takeQuiet(nowMs, quietMs)) this.onLost(item);
+  }
+
+  /** Stops or goes on with reading; replays go on in either case. */
+  setReading(reading: boolean): void {
+    this.#reading = reading;
+    this.#updateState();
+  }
+
+  /** The position to store, if it has moved on since the last call. */
+  takePosition(): StoredPosition | undefined {
+    const committed = this.#tracker.committed;
+    if (committed === undefined || committed.readIndex === this.#storedIndex) return undefined;
+    this.#storedIndex = committed.readIndex;
+    return { task: this.number, generation: this.generation, position: committed.position };
+  }
+
+  /** Tries again to write dead letters that could not be written. */
+  retryDeadLetters(nowMs: number): void {
+    if (this.#unwritten.length === 0 || nowMs < this.#writeRetryMs) return;
+    for (const row of this.#unwritten.splice(0)) this.#deadLetter(row, 0);
+    this.#updateState();
+  }
+
+  get isStuckOnLimit(): boolean {
+    return this.ledger.isFull;
+  }
+
+  updateDepths(): void {
+    this.#updateState();
+  }
+
+  resendEndMarks(): void {
+    if (this.#endMarksSent) sendEndMarks(this);
+  }
+
+  #newRow(row: Row, stream: string, position: unknown, readIndex: number, id: unknown, direct: number | undefined): SpoutRow {
+    return { row, stream, position, readIndex, id, direct, history: NO_HISTORY, sampled: false, lastReason: null };
+  }
+
+  /** The next row to replay; 'wait': a row is alone, or waits to be. */
+  #nextReplay(): SpoutRow | 'wait' | undefined {
+    if (this.#aloneIsOut) {
+      if (this.ledger.pending > 0) return 'wait';
+      this.#aloneIsOut = false;
+    }
+    if (this.#alone.length > 0) {
+      if (this.ledger.pending > 0) return 'wait';
+      this.#aloneIsOut = true;
+      return this.#alone.shift();
+    }
+    if (this.#replayAt < this.#replays.length) {
+      const row = this.#replays[this.#replayAt++]!;
+      if (this.#replayAt === this.#replays.length) {
+        this.#replays = [];
+        this.#replayAt = 0;
+      }
+      return row;
+    }
+    return undefined;
+  }
+
+  /** Emits a row; a row that cannot be emitted fails by its own fault. */
+  #emitChecked(row: SpoutRow): void {
+    let outputs: StreamOutputs;
+    let canonical: Row;
+    try {
+      outputs = streamOf(this, row.stream);
+      canonical = canonicalRow(this, outputs, row.row);
+    } catch (error) {
+      reportUserError(this, error, 'emit');
+      this.#onFailed(row, 'user', this.number);
+      return;
+    }
+    try {
+      this.#emitRow(row, outputs, canonical);
+    } catch (error) {
+      reportUserError(this, error, 'emit');
+      if (!this.context.acking) this.#finish(row);
+    }
+  }
+
+  #emitRow(row: SpoutRow, outputs: StreamOutputs, canonical: Row): void {
+    const { context } = this;
+    this.counters[this.counterBase + C_EMITTED]!++;
+    const cause = this.#cause;
+    if (!context.acking) {
+      cause.rootTask = 0;
+      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(outputs, canonical, this.number, cause, row.direct);
+      this.#finish(row);
+      return;
+    }
+    row.sampled = (this.#emits++ & LATENCY_SAMPLE_MASK) === 0;
+    const sequence = this.ledger.reserve(row, row.sampled ? performance.now() : context.turnMs);
+    cause.rootTask = this.number;
+    cause.rootGeneration = this.generation;
+    cause.rootSequence = sequence;
+    cause.edgesHigh = 0;
+    cause.edgesLow = 0;
+    try {
+      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(outputs, canonical, this.number, cause, row.direct);
+    } catch (error) {
+      this.ledger.remove(sequence);
+      this.#onFailed(row, 'user', this.number);
+      throw error;
+    }
+    this.ledger.commit(sequence, cause.edgesHigh, cause.edgesLow);
+  }
+
+  #onComplete(row: SpoutRow, openedMs: number): void {
+    this.counters[this.counterBase + C_ACKED]!++;
+    if (row.sampled) this.#completeSketch[sketchBucket((performance.now() - openedMs) * 1000)]!++;
+    this.#finish(row);
+  }
+
+  /** A row that was alone with its thread in as many crashes as user code may fail. */
+  #isPoison(row: SpoutRow): boolean {
+    const crashes = this.#suspectCrashes;
+    this.#suspectCrashes = 0;
+    if (row.readIndex < 0 || crashes < this.context.options.settings['replay.max-failures']) return false;
+    row.history = { failures: crashes, crashes };
+    return true;
+  }
+
+  #finish(row: SpoutRow): void {
+    if (row.readIndex >= 0) this.#tracker.done(row.readIndex);
+    if (this.#cautiousRows > 0 && row.readIndex >= 0) {
+      this.#cautiousRows--;
+      // Stored at once: after another crash the first row read is the one behind it.
+      const position = this.takePosition();
+      if (position !== undefined) this.context.options.post({ kind: 'positions', positions: [position] });
+    }
+    if (row.id !== undefined) this.source.ack(row.id);
+  }
+
+  #onFailed(row: SpoutRow, reason: FailureReason, failingTask: number): void {
+    this.counters[this.counterBase + C_FAILED]!++;
+    this.counters[this.counterBase + C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
+    row.lastReason = reason;
+    if (row.readIndex < 0) {
+      if (row.id !== undefined) this.source.fail(row.id, reason);
+      return;
+    }
+    const decision = decideAfterFailure(row.history, reason, { maxFailures: this.context.options.settings['replay.max-failures'] });
+    row.history = decision.history;
+    switch (decision.action) {
+      case 'replay':
+        this.#replays.push(row);
+        break;
+      case 'replay-alone':
+        this.#alone.push(row);
+        break;
+      case 'dead-letter':
+        this.#deadLetter(row, failingTask);
+        break;
+    }
+    this.context.options.wake();
+  }
+
+  #deadLetter(row: SpoutRow, failingTask: number): void {
+    try {
+      const path = this.#deadLetters.append({
+        topology: this.context.options.topologyId,
+        component: this.component,
+        task: this.number,
+        stream: row.stream,
+        row: row.row,
+        position: row.position,
+        failures: row.history.failures,
+        failingTask,
+        reason: row.lastReason ?? 'user',
+        atMs: this.context.options.clock.wallMs(),
+      });
+      this.counters[this.counterBase + C_DEAD_LETTERS]!++;
+      this.context.options.post({ kind: 'dead-letter-file', path });
+      this.#finish(row);
+    } catch (error) {
+      this.#unwritten.push(row);
+      this.#writeRetryMs = this.context.options.clock.nowMs() + 1000;
+      const fault = toIsobarError(error, 'DEAD_LETTER_WRITE_FAILED');
+      this.context.options.post({
+        kind: 'error',
+        error: { component: this.component, task: this.number, error: toErrorRecord(fault) },
+      });
+    }
+  }
+
+  #updateState(): void {
+    const waiting = this.#replays.length - this.#replayAt + this.#alone.length + this.#unwritten.length;
+    const pending = this.ledger.pending + waiting + (this.#reading ? this.source.buffered : 0);
+    const ended = this.source.ended && this.source.buffered === 0;
+    const base = this.counterBase;
+    this.counters[base + C_PENDING] = pending;
+    this.counters[base + C_ENDED] = ended ? 1 : 0;
+    this.counters[base + C_STOPPED] = this.#reading ? 0 : 1;
+    if (ended && !this.context.acking && !this.#endMarksSent) {
+      this.#endMarksSent = true;
+      sendEndMarks(this);
+    }
+    const quiet = (ended || !this.#reading) && pending === 0;
+    if (quiet && !this.#quietTold) this.context.options.post({ kind: 'changed' });
+    this.#quietTold = quiet;
+  }
+}
+
+export class SpoutExecutor {
+  readonly component: ComponentDescription;
+  readonly tasks: readonly SpoutTaskRunner[];
+  #turn = 0;
+
+  constructor(component: ComponentDescription, tasks: readonly SpoutTaskRunner[]) {
+    this.component = component;
+    this.tasks = tasks;
+  }
+
+  /** A spout is never inside a cycle, so it has no cycle gates. */
+  setGates(gates: readonly Gate[]): void {
+    for (const task of this.tasks) task.setGates(gates);
+  }
+
+  run(budgetRows: number): number {
+    const share = Math.max(1, Math.floor(budgetRows / this.tasks.length));
+    let done = 0;
+    for (let i = 0; i < this.tasks.length; i++) {
+      done += this.tasks[(this.#turn + i) % this.tasks.length]!.step(share);
+    }
+    this.#turn++;
+    return done;
+  }
+
+  get retryAtMs(): number {
+    let next = Infinity;
+    for (const task of this.tasks) next = Math.min(next, task.source.retryAtMs);
+    return next;
+  }
+}

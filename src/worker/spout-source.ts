@@ -1,0 +1,205 @@
+/**
+ * Reads one spout task's source, whatever its style, and hands out one row at a time. It owns where reading goes on
+ * after an error: a source that throws is opened again behind the last row that it gave, with back-off.
+ */
+import type { Clock, Settings } from '../base/index.js';
+import type { RuntimeOut, RuntimeSource, RuntimeSpout, SourceRow, TaskContext } from '../topology/index.js';
+
+export interface SpoutSourceOptions {
+  readonly spout: RuntimeSpout;
+  readonly context: TaskContext;
+  readonly from: unknown;
+  readonly clock: Clock;
+  readonly settings: Settings;
+  /** Low-level sources emit through this. */
+  readonly out: RuntimeOut;
+  readonly onError: (error: unknown, call: string) => void;
+  /** A promise settled: the thread should look again. */
+  readonly wake: () => void;
+}
+
+type Reader = Iterator<SourceRow | readonly SourceRow[]> | AsyncIterator<SourceRow | readonly SourceRow[]>;
+type Step = IteratorResult<SourceRow | readonly SourceRow[]>;
+
+export class SpoutSource {
+  readonly #options: SpoutSourceOptions;
+  #reader: Reader | undefined;
+  #lowLevel: RuntimeSource | undefined;
+  #from: unknown;
+  #rows: readonly SourceRow[] = [];
+  #at = 0;
+  #waiting = false;
+  #idle = false;
+  #pauseUntilMs = 0;
+  #pauseMs = 0;
+  #closed = false;
+  ended = false;
+
+  constructor(options: SpoutSourceOptions) {
+    this.#options = options;
+    this.#from = options.from;
+    this.#pauseMs = options.settings['worker.restart-backoff'];
+  }
+
+  /** Rows that were read and not handed out yet. */
+  get buffered(): number {
+    return this.#rows.length - this.#at;
+  }
+
+  /** When to look again although nothing woke the thread, ms of the clock; Infinity: only when woken. */
+  get retryAtMs(): number {
+    if (this.ended || this.#waiting) return Infinity;
+    if (this.#idle) return this.#pauseUntilMs;
+    return this.#pauseUntilMs > this.#options.clock.nowMs() ? this.#pauseUntilMs : Infinity;
+  }
+
+  get isLowLevel(): boolean {
+    return this.#options.spout.open !== undefined;
+  }
+
+  /** The next row of a generator; undefined when there is none now. */
+  next(): SourceRow | undefined {
+    if (this.#at < this.#rows.length) return this.#handOut();
+    if (!this.#mayRead()) return undefined;
+    try {
+      this.#reader ??= this.#openReader();
+      const step = this.#reader.next();
+      if (isPromise(step)) {
+        this.#waitFor(step, (settled) => this.#onStep(settled));
+        return undefined;
+      }
+      this.#onStep(step);
+    } catch (error) {
+      this.#onFailure(error, 'read');
+      return undefined;
+    }
+    return this.#at < this.#rows.length ? this.#handOut() : undefined;
+  }
+
+  /** Lets a low-level source emit. Returns whether it may have. */
+  poll(): boolean {
+    if (!this.#mayRead()) return false;
+    try {
+      if (this.#lowLevel === undefined) {
+        const opened = this.#options.spout.open!(this.#options.context, this.#from);
+        if (isPromise(opened)) {
+          this.#waitFor(opened, (source) => {
+            this.#lowLevel = source;
+          });
+          return false;
+        }
+        this.#lowLevel = opened;
+      }
+      const answer = this.#lowLevel.next(this.#options.out);
+      if (isPromise(answer)) {
+        this.#waitFor(answer, (settled) => this.#onAnswer(settled));
+        return false;
+      }
+      this.#onAnswer(answer);
+      return answer !== 'idle';
+    } catch (error) {
+      this.#onFailure(error, 'next');
+      return false;
+    }
+  }
+
+  ack(id: unknown): void {
+    this.#callBack('ack', () => this.#lowLevel?.ack?.(id));
+  }
+
+  fail(id: unknown, reason: string): void {
+    this.#callBack('fail', () => this.#lowLevel?.fail?.(id, reason));
+  }
+
+  /** Ends reading for good. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    try {
+      if (this.#lowLevel !== undefined) await this.#lowLevel.close?.();
+      else if (!this.#waiting) await this.#reader?.return?.();
+    } catch (error) {
+      this.#options.onError(error, 'close');
+    }
+  }
+
+  #handOut(): SourceRow {
+    const row = this.#rows[this.#at++]!;
+    if (row.position !== undefined) this.#from = row.position;
+    return row;
+  }
+
+  #mayRead(): boolean {
+    if (this.ended || this.#waiting || this.#closed) return false;
+    if (this.#pauseUntilMs > 0) {
+      if (this.#options.clock.nowMs() < this.#pauseUntilMs) return false;
+      this.#pauseUntilMs = 0;
+      this.#idle = false;
+    }
+    return true;
+  }
+
+  #openReader(): Reader {
+    const rows = this.#options.spout.read!(this.#options.context, this.#from);
+    if (Symbol.asyncIterator in rows) return rows[Symbol.asyncIterator]();
+    return rows[Symbol.iterator]();
+  }
+
+  #onStep(step: Step): void {
+    if (step.done === true) {
+      this.ended = true;
+      return;
+    }
+    this.#pauseMs = this.#options.settings['worker.restart-backoff'];
+    this.#rows = isRows(step.value) ? step.value : [step.value];
+    this.#at = 0;
+  }
+
+  #onAnswer(answer: unknown): void {
+    this.#pauseMs = this.#options.settings['worker.restart-backoff'];
+    if (answer === 'ended') this.ended = true;
+    else if (answer === 'idle') {
+      this.#idle = true;
+      this.#pauseUntilMs = this.#options.clock.nowMs() + 1;
+    }
+  }
+
+  #waitFor<T>(promise: PromiseLike<T>, onSettled: (value: T) => void): void {
+    this.#waiting = true;
+    void promise.then(
+      (value) => {
+        this.#waiting = false;
+        onSettled(value);
+        this.#options.wake();
+      },
+      (error: unknown) => {
+        this.#waiting = false;
+        this.#onFailure(error, this.isLowLevel ? 'next' : 'read');
+        this.#options.wake();
+      },
+    );
+  }
+
+  #onFailure(error: unknown, call: string): void {
+    if (this.#closed) return;
+    this.#options.onError(error, call);
+    this.#reader = undefined;
+    this.#pauseUntilMs = this.#options.clock.nowMs() + this.#pauseMs;
+    this.#pauseMs = Math.min(this.#pauseMs * 2, this.#options.settings['worker.restart-backoff-max']);
+  }
+
+  #callBack(call: string, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#options.onError(error, call);
+    }
+  }
+}
+
+function isRows(value: SourceRow | readonly SourceRow[]): value is readonly SourceRow[] {
+  return Array.isArray(value);
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

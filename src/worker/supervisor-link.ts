@@ -1,0 +1,183 @@
+/**
+ * A worker's connection to its supervisor: says hello, reconnects for ever, passes on what the supervisor tells. While
+ * it is away the worker goes on; what must reach the supervisor waits here (positions) or is said anew (heartbeats).
+ */
+import { connectChannel, hasCode, type Channel, type Clock, type ErrorRecord, type Logger } from '../base/index.js';
+import type { StoredPosition, TopologyPhase, WorkerHeartbeat, WorkerHello, WorkerWelcome } from '../coordination/index.js';
+import type { Assignment } from '../scheduling/index.js';
+
+const RECONNECT_MS = 100;
+const REQUEST_TIMEOUT_MS = 10_000;
+
+export interface SupervisorLinkHandlers {
+  onAssignment(assignment: Assignment): void;
+  onPhase(phase: TopologyPhase): void;
+  onStop(): void;
+  /** The slot belongs to another worker now: this one must end. */
+  onRefused(): void;
+  /** The supervisor went (false) or is there again (true). */
+  onPresence(present: boolean): void;
+}
+
+export class SupervisorLink {
+  readonly #socketPath: string;
+  readonly #hello: WorkerHello;
+  readonly #handlers: SupervisorLinkHandlers;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #channel: Channel | undefined;
+  #closed = false;
+  readonly #waiting: (() => void)[] = [];
+  #positions = new Map<number, StoredPosition>();
+  #storing = false;
+
+  constructor(options: {
+    socketPath: string;
+    hello: WorkerHello;
+    handlers: SupervisorLinkHandlers;
+    clock: Clock;
+    logger: Logger;
+  }) {
+    this.#socketPath = options.socketPath;
+    this.#hello = options.hello;
+    this.#handlers = options.handlers;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+  }
+
+  get isConnected(): boolean {
+    return this.#channel !== undefined;
+  }
+
+  /** Connects now and after every loss, until closed. */
+  start(): void {
+    void this.#connect();
+  }
+
+  heartbeat(heartbeat: WorkerHeartbeat): void {
+    this.#channel?.event('heartbeat', heartbeat);
+  }
+
+  /** This worker cannot run the topology at all (its graph differs, a module is missing). */
+  unusable(error: ErrorRecord): void {
+    this.#channel?.event('unusable', error);
+  }
+
+  /** A new generation of this topology; waits for the supervisor if it is away. */
+  async nextGeneration(): Promise<number> {
+    return (await this.#ask('next-generation', null)) as number;
+  }
+
+  async readPositions(): Promise<readonly StoredPosition[]> {
+    return (await this.#ask('read-positions', null)) as readonly StoredPosition[];
+  }
+
+  /** Queues positions; a newer one of the same task replaces an older one that waits. */
+  storePositions(positions: readonly StoredPosition[]): void {
+    for (const position of positions) this.#positions.set(position.task, position);
+    void this.#storeQueued();
+  }
+
+  /** Resolves when all queued positions are stored, or after `timeoutMs`. */
+  async flushPositions(timeoutMs: number): Promise<void> {
+    const endMs = this.#clock.nowMs() + timeoutMs;
+    while ((this.#positions.size > 0 || this.#storing) && this.#channel !== undefined && this.#clock.nowMs() < endMs) {
+      await this.#storeQueued();
+      await new Promise<void>((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#channel?.end();
+    this.#channel = undefined;
+  }
+
+  async #storeQueued(): Promise<void> {
+    if (this.#storing || this.#positions.size === 0 || this.#channel === undefined) return;
+    const batch = this.#positions;
+    this.#positions = new Map();
+    this.#storing = true;
+    try {
+      await this.#channel.request('store-positions', [...batch.values()], { timeoutMs: REQUEST_TIMEOUT_MS });
+    } catch (error) {
+      this.#logger.warn('positions.not-stored', { message: String(error) });
+      for (const [task, position] of batch) if (!this.#positions.has(task)) this.#positions.set(task, position);
+      this.#clock.after(RECONNECT_MS, () => void this.#storeQueued());
+    } finally {
+      this.#storing = false;
+    }
+    if (this.#positions.size > 0 && this.#isConnectedNow()) void this.#storeQueued();
+  }
+
+  #isConnectedNow(): boolean {
+    return this.#channel !== undefined;
+  }
+
+  /** Asks until it is answered; only a closed link or a refusal ends it. */
+  async #ask(method: string, body: unknown): Promise<unknown> {
+    for (;;) {
+      const channel = this.#channel;
+      if (channel === undefined) {
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+        continue;
+      }
+      try {
+        return await channel.request(method, body, { timeoutMs: REQUEST_TIMEOUT_MS });
+      } catch (error) {
+        this.#logger.warn('supervisor.request-failed', { method, message: String(error) });
+        await new Promise<void>((resolve) => setTimeout(resolve, RECONNECT_MS));
+      }
+    }
+  }
+
+  async #connect(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        const channel = await connectChannel(this.#socketPath, {
+          onEvent: (name, body) => this.#onEvent(name, body),
+          onClose: (closed) => this.#onClose(closed),
+        });
+        const welcome = (await channel.request('hello', this.#hello, { timeoutMs: REQUEST_TIMEOUT_MS })) as WorkerWelcome;
+        this.#channel = channel;
+        this.#handlers.onPresence(true);
+        this.#handlers.onAssignment(welcome.assignment);
+        this.#handlers.onPhase(welcome.phase);
+        for (const resolve of this.#waiting.splice(0)) resolve();
+        void this.#storeQueued();
+        return;
+      } catch (error) {
+        if (hasCode(error, 'GENERATION_OUTDATED')) {
+          this.#logger.warn('worker.refused', { message: error.message });
+          this.#handlers.onRefused();
+          return;
+        }
+        await new Promise<void>((resolve) => setTimeout(resolve, RECONNECT_MS));
+      }
+    }
+  }
+
+  #onEvent(name: string, body: unknown): void {
+    switch (name) {
+      case 'assignment':
+        this.#handlers.onAssignment(body as Assignment);
+        break;
+      case 'phase':
+        this.#handlers.onPhase(body as TopologyPhase);
+        break;
+      case 'stop':
+        this.#handlers.onStop();
+        break;
+      default:
+        this.#logger.warn('supervisor.unknown-event', { name });
+    }
+  }
+
+  #onClose(closed: Channel): void {
+    if (this.#channel !== closed) return;
+    this.#channel = undefined;
+    if (this.#closed) return;
+    this.#handlers.onPresence(false);
+    void this.#connect();
+  }
+}

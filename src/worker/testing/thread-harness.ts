@@ -1,0 +1,280 @@
+/**
+ * Runs a topology in executor threads that share one JavaScript thread: the real loops, rings, links and ledgers,
+ * without worker processes. Their turns interleave at every yield. For tests.
+ */
+import { compileSettings, silentLogger, systemClock, type RawSettings } from '../../base/index.js';
+import type { StoredPosition, TopologyPhase } from '../../coordination/index.js';
+import { allocateRing, Doorbell } from '../../messaging/index.js';
+import { dealToThreads, planTopology, type ComponentTasks } from '../../scheduling/index.js';
+import { buildTopology, graphStages } from '../../topology/index.js';
+import { EdgeIds } from '../acking/edge-ids.js';
+import {
+  C_ACKED, C_DEAD_LETTERS, C_ENDED, C_EXECUTED, C_FAILED, C_PENDING, C_QUEUED, C_REPLAYED, C_STOPPED, COUNTER_FIELDS, PROGRESS_WORDS,
+} from '../counters.js';
+import { EndpointTable } from '../endpoints.js';
+import { ExecutorBook } from '../executor-book.js';
+import { createFactory } from '../executor-factory.js';
+import { ExecutorThread } from '../executor-thread.js';
+import { ThreadContext } from '../thread-context.js';
+import type { FromThread, ThreadError, ToThread } from '../thread-messages.js';
+
+export interface HarnessOptions {
+  readonly threads: number;
+  readonly settings?: RawSettings;
+  readonly deadLetterDirectory?: string;
+  readonly positions?: readonly StoredPosition[];
+  /** Thread of a task; default: dealt as a worker deals. */
+  readonly place?: (component: string, task: number) => number;
+}
+
+export interface TaskTotals {
+  acked: number;
+  failed: number;
+  executed: number;
+  replayed: number;
+  deadLetters: number;
+  pending: number;
+  queued: number;
+  ended: boolean;
+  stopped: boolean;
+}
+
+const FIELD_OF: Readonly<Record<string, number>> = {
+  acked: C_ACKED, failed: C_FAILED, executed: C_EXECUTED, replayed: C_REPLAYED, deadLetters: C_DEAD_LETTERS, pending: C_PENDING, queued: C_QUEUED,
+};
+
+interface HarnessThread {
+  readonly index: number;
+  generation: number;
+  thread: ExecutorThread;
+  context: ThreadContext;
+  doorbell: SharedArrayBuffer;
+  started: Set<number>;
+  running: Promise<void>;
+  /** A crashed thread is heard no more. */
+  muted: boolean;
+}
+
+export class ThreadHarness {
+  readonly errors: ThreadError[] = [];
+  readonly storedPositions = new Map<number, StoredPosition>();
+  readonly deadLetterFiles = new Set<string>();
+  readonly tasks: readonly ComponentTasks[];
+  readonly book = new ExecutorBook();
+  readonly #stages: string[][];
+  readonly #acking: boolean;
+  readonly #options: HarnessOptions;
+  readonly #definition: unknown;
+  readonly #settings: RawSettings;
+  readonly #endpoints = new EndpointTable();
+  readonly #threads: HarnessThread[] = [];
+  readonly #rings = new Map<string, SharedArrayBuffer>();
+  #version = 0;
+  #generation = 1;
+
+  constructor(definition: unknown, options: HarnessOptions) {
+    this.#options = options;
+    this.#definition = definition;
+    const topology = buildTopology(definition);
+    this.#settings = { ...topology.description.settings, ...(options.settings ?? {}) };
+    const plan = planTopology(topology.description, compileSettings(this.#settings));
+    this.tasks = plan.tasks;
+    this.#stages = graphStages(topology.description).map((stage) => [...stage]);
+    this.#acking = plan.tasks.some(({ component }) => component === '__acker');
+    const runnable = plan.executors.filter(({ component }) => !component.startsWith('__'));
+    const places = dealToThreads(runnable, options.threads);
+    runnable.forEach(({ range, component }, i) => {
+      this.book.add(range, component, options.place?.(component, range[0]) ?? places[i]!);
+    });
+    for (let index = 0; index < options.threads; index++) this.#threads.push(this.#createThread(index));
+    for (const { thread } of this.#threads) this.#startExecutors(thread);
+  }
+
+  /** Totals of a component over its tasks. */
+  totals(component: string): TaskTotals {
+    const totals: TaskTotals = { acked: 0, failed: 0, executed: 0, replayed: 0, deadLetters: 0, pending: 0, queued: 0, ended: true, stopped: true };
+    for (const executor of this.book.all()) {
+      if (executor.component !== component) continue;
+      const { counters } = executor.block;
+      for (let base = 0; base < counters.length; base += COUNTER_FIELDS) {
+        for (const [name, field] of Object.entries(FIELD_OF)) {
+          (totals as unknown as Record<string, number>)[name]! += counters[base + field]!;
+        }
+        totals.ended &&= counters[base + C_ENDED] === 1;
+        totals.stopped &&= counters[base + C_STOPPED] === 1;
+      }
+    }
+    return totals;
+  }
+
+  phase(phase: TopologyPhase): void {
+    this.#tellAll({ kind: 'phase', phase });
+  }
+
+  /** Drops a thread without a word, as a crash does, and starts it again from the stored positions. */
+  async crash(index: number): Promise<void> {
+    const victim = this.#threads[index]!;
+    victim.muted = true;
+    void victim.thread.onMessage({ kind: 'stop' });
+    this.book.resetDepths(index);
+    victim.started.clear();
+    this.#sendRoutes(true, victim);
+    await victim.running;
+    this.#threads[index] = this.#createThread(index);
+    this.#tellAll({ kind: 'mark' });
+    this.#startExecutors(this.#threads[index]!.thread);
+  }
+
+  async until(what: string, condition: () => boolean, timeoutMs = 30_000): Promise<void> {
+    const endMs = performance.now() + timeoutMs;
+    while (!condition()) {
+      if (performance.now() > endMs) throw new Error(`${what} did not come true in ${timeoutMs} ms: ${JSON.stringify(this.errors.slice(0, 3))}`);
+      await new Promise<void>((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
+  /** Takes a bounded topology through its end, stage by stage, as Nimbus does. */
+  async runToEnd(): Promise<void> {
+    const spouts = this.#spouts();
+    await this.until('the end of the sources', () => spouts.every((id) => this.totals(id).ended && this.totals(id).pending === 0));
+    if (!this.#acking) {
+      const all = this.tasks.map(({ component }) => component).filter((id) => !id.startsWith('__'));
+      await this.until('the end of all tasks', () => all.every((id) => this.totals(id).ended));
+      return;
+    }
+    for (let stage = 0; stage < this.#stages.length; stage++) {
+      this.phase({ kind: 'ending', stage, stages: this.#stages });
+      await this.until(`stage ${stage}`, () => this.#stages[stage]!.every((id) => this.totals(id).ended && this.totals(id).pending === 0));
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { thread } of this.#threads) void thread.onMessage({ kind: 'stop' });
+    await Promise.all(this.#threads.map(({ running }) => running));
+  }
+
+  #spouts(): string[] {
+    return [...buildTopology(this.#definition).description.components].filter(({ kind }) => kind === 'spout').map(({ id }) => id);
+  }
+
+  #createThread(index: number): HarnessThread {
+    const generation = this.#generation++;
+    const doorbell = Doorbell.allocate();
+    const topology = buildTopology(this.#definition);
+    let wake = (): void => undefined;
+    const context = new ThreadContext({
+      topology,
+      topologyId: 'test-1-0',
+      settings: compileSettings(this.#settings),
+      generation,
+      clock: systemClock,
+      logger: silentLogger,
+      edgeIds: new EdgeIds(17 + generation, 23 + index),
+      random: Math.random,
+      deadLetterDirectory: this.#options.deadLetterDirectory ?? '/nonexistent',
+      acking: this.#acking,
+      post: (message) => this.#onMessage(entry, message),
+      wake: () => wake(),
+      progress: new Int32Array(PROGRESS_WORDS),
+    });
+    const factory = createFactory(context, this.tasks, silentLogger);
+    const ring = (): SharedArrayBuffer => allocateRing(4096);
+    const thread = new ExecutorThread({
+      start: {
+        index, generation, topologyId: 'test-1-0', topologyName: 'test', codePath: '', descriptionPath: '', settings: [this.#settings],
+        deadLetterDirectory: '', logPath: '', progress: new SharedArrayBuffer(PROGRESS_WORDS * 4), doorbell,
+        toMain: ring(), fromMain: ring(), mainDoorbell: Doorbell.allocate(),
+      },
+      context,
+      factory,
+      clock: systemClock,
+      logger: silentLogger,
+      post: (message) => context.options.post(message),
+    });
+    wake = () => thread.wake();
+    const entry: HarnessThread = { index, generation, thread, context, doorbell, started: new Set(), running: Promise.resolve(), muted: false };
+    entry.running = thread.run();
+    return entry;
+  }
+
+  #startExecutors(thread: ExecutorThread): void {
+    const { index } = this.#threads.find((entry) => entry.thread === thread)!;
+    void thread.onMessage({
+      kind: 'start-executors',
+      executors: this.book.ofThread(index).map(({ range, component, counters }) => ({
+        range,
+        component,
+        counters,
+        crashes: [],
+        positions: [...(this.#options.positions ?? []), ...this.storedPositions.values()].filter(({ task }) => range[0] <= task && task <= range[1]).slice(-1),
+      })),
+    });
+  }
+
+  #onMessage(entry: HarnessThread, message: FromThread): void {
+    if (entry.muted) return;
+    switch (message.kind) {
+      case 'started':
+        entry.started.add(message.range[0]);
+        this.#sendRoutes(false);
+        break;
+      case 'error':
+        this.errors.push(message.error);
+        break;
+      case 'positions':
+        for (const position of message.positions) this.storedPositions.set(position.task, position);
+        break;
+      case 'dead-letter-file':
+        this.deadLetterFiles.add(message.path);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #tellAll(message: ToThread): void {
+    for (const { thread } of this.#threads) void thread.onMessage(message);
+  }
+
+  #sendRoutes(lost: boolean, without?: HarnessThread): void {
+    const alive = this.#threads.filter((entry) => entry !== without);
+    this.#endpoints.replace(
+      -1,
+      alive.map(({ index, generation, started }) => ({
+        index,
+        generation,
+        started: this.book.ofThread(index).map(({ range }) => range).filter(([first]) => started.has(first)),
+      })),
+    );
+    const endpointOfTask = this.#endpoints.endpointOfTask(Math.max(...this.tasks.map(({ last }) => last)));
+    const version = ++this.#version;
+    for (const own of alive) {
+      void own.thread.onMessage({
+        kind: 'routes',
+        version,
+        tasks: this.tasks,
+        endpointOfTask,
+        lost,
+        endpoints: this.#endpoints.all().map((endpoint) => {
+          const other = alive.find(({ index, generation }) => index === endpoint.thread && generation === endpoint.generation)!;
+          const near = other !== own;
+          return {
+            id: endpoint.id, thread: endpoint.thread, generation: endpoint.generation, peer: -1,
+            outgoing: near ? this.#ring(own, other) : null,
+            incoming: near ? this.#ring(other, own) : null,
+            doorbell: near ? other.doorbell : null,
+          };
+        }),
+      });
+    }
+  }
+
+  #ring(from: HarnessThread, to: HarnessThread): SharedArrayBuffer {
+    const key = `${from.generation}→${to.generation}`;
+    const known = this.#rings.get(key);
+    if (known !== undefined) return known;
+    const ring = allocateRing(Number(this.#settings['messaging.ring-bytes'] ?? 65_536));
+    this.#rings.set(key, ring);
+    return ring;
+  }
+}

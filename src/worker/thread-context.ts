@@ -1,0 +1,238 @@
+/**
+ * What all executors of one thread share: where tasks are, the links to other threads, edge ids, and the three moves of
+ * the data path (send a row, ack, fail), each by reference within the thread and through a link otherwise.
+ */
+import { IsobarError, type Clock, type Logger, type Settings } from '../base/index.js';
+import type { BuiltTopology, ComponentDescription, Row } from '../topology/index.js';
+import type { EdgeIds } from './acking/edge-ids.js';
+import { FAILURE_REASONS } from './counters.js';
+import { Gate, type Link } from './link.js';
+import type { Edge, EmitCause, Output, StreamOutputs } from './outputs.js';
+import type { FromThread } from './thread-messages.js';
+
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+/** Words of one anchor in a `several` list: root task, generation, sequence, edge high, edge low. */
+export const SEVERAL_WORDS = 5;
+/** Root task of a row with several anchors. */
+export const SEVERAL = -1;
+
+/** A task of this thread that takes rows. */
+export interface LocalTarget {
+  /** For rows from outside this component's cycle, and for rows of the cycle. */
+  readonly gate: Gate;
+  readonly cycleGate: Gate;
+  /** Takes a row of this thread. */
+  accept(
+    row: Row | null,
+    several: Int32Array | null,
+    edge: Edge,
+    subscription: number,
+    targetTask: number,
+    sourceTask: number,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    edgeHigh: number,
+    edgeLow: number,
+  ): void;
+}
+
+/** A task of this thread in whose ledger trees are rooted. */
+export interface LocalRoot {
+  readonly generation: number;
+  onAck(sequence: number, high: number, low: number): void;
+  onFail(sequence: number, reason: FailureReason, failingTask: number): void;
+}
+
+export interface ThreadContextOptions {
+  readonly topology: BuiltTopology;
+  readonly topologyId: string;
+  readonly settings: Settings;
+  readonly generation: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly edgeIds: EdgeIds;
+  readonly random: () => number;
+  readonly deadLetterDirectory: string;
+  readonly acking: boolean;
+  readonly post: (message: FromThread) => void;
+  readonly wake: () => void;
+  /** Progress words of the thread (see counters.ts). */
+  readonly progress: Int32Array;
+}
+
+export class ThreadContext {
+  readonly options: ThreadContextOptions;
+  readonly componentIndex: ReadonlyMap<string, number>;
+  /** By component index: blocked while a task of it is nowhere. */
+  readonly reachable: readonly Gate[];
+  /** By task number. */
+  readonly localTargets: (LocalTarget | undefined)[] = [];
+  readonly localRoots: (LocalRoot | undefined)[] = [];
+  /** Link by task number; undefined for tasks of this thread and for tasks that are nowhere. */
+  linkOfTask: (Link | undefined)[] = [];
+  /** By endpoint id. */
+  readonly links = new Map<number, Link>();
+  /** All tasks that this thread sends to are somewhere. */
+  routesStand = false;
+  /** Highest endpoint id that routes have named. */
+  newestEndpoint = -1;
+  /** Credit for rows of endpoints that routes have not named yet, by endpoint and credit class. */
+  readonly #earlyGrants = new Map<number, Map<number, number>>();
+  /** Milliseconds of the running turn; refreshed by the loop. */
+  turnMs = 0;
+
+  constructor(options: ThreadContextOptions) {
+    this.options = options;
+    const components = options.topology.description.components;
+    this.componentIndex = new Map(components.map((component, index) => [component.id, index]));
+    this.reachable = components.map(() => {
+      const gate = new Gate();
+      gate.blocked = true;
+      return gate;
+    });
+  }
+
+  get acking(): boolean {
+    return this.options.acking;
+  }
+
+  component(id: string): ComponentDescription {
+    return this.options.topology.description.components[this.componentIndex.get(id)!]!;
+  }
+
+  addLink(link: Link): void {
+    this.links.set(link.id, link);
+    this.newestEndpoint = Math.max(this.newestEndpoint, link.id);
+    const early = this.#earlyGrants.get(link.id);
+    if (early === undefined) return;
+    this.#earlyGrants.delete(link.id);
+    for (const [creditClass, cost] of early) link.grant(creditClass, cost);
+  }
+
+  /**
+   * Gives credit back for a row that came from `origin`. A frame can be here before the routes that name its sender, so
+   * credit for an endpoint that is not known yet is kept; for one that is gone it means nothing.
+   */
+  grant(origin: number, creditClass: number, cost: number): void {
+    if (origin < 0) return;
+    const link = this.links.get(origin);
+    if (link !== undefined) link.grant(creditClass, cost);
+    else if (origin > this.newestEndpoint) {
+      const early = this.#earlyGrants.get(origin) ?? new Map<number, number>();
+      early.set(creditClass, (early.get(creditClass) ?? 0) + cost);
+      this.#earlyGrants.set(origin, early);
+    }
+  }
+
+  /** Emits a canonical row to every task that the outputs choose, anchored to `cause`. Returns how many rows were sent. */
+  emit(stream: StreamOutputs, row: Row, sourceTask: number, cause: EmitCause, direct: number | undefined): number {
+    const outputs = stream.outputs;
+    let sent = 0;
+    for (let i = 0; i < outputs.length; i++) {
+      const output = outputs[i]!;
+      const router = output.router;
+      const count = router.route(row, direct);
+      for (let k = 0; k < count; k++) {
+        this.#sendAnchored(output, output.edge.firstTask + router.chosen[k]!, row, sourceTask, cause);
+      }
+      sent += count;
+    }
+    return sent;
+  }
+
+  #sendAnchored(output: Output, targetTask: number, row: Row, sourceTask: number, cause: EmitCause): void {
+    if (cause.rootTask === 0) {
+      this.send(output.edge, targetTask, sourceTask, 0, 0, 0, 0, 0, null, row);
+      return;
+    }
+    const ids = this.options.edgeIds;
+    if (cause.weave !== undefined) {
+      this.send(output.edge, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, cause.weave(ids), row);
+      return;
+    }
+    ids.next();
+    const high = ids.high;
+    const low = ids.low;
+    if (cause.several === null) {
+      this.send(output.edge, targetTask, sourceTask, cause.rootTask, cause.rootGeneration, cause.rootSequence, high, low, null, row);
+    } else {
+      const several = cause.several.slice();
+      for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
+        several[at + 3] = high;
+        several[at + 4] = low;
+      }
+      this.send(output.edge, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, several, row);
+    }
+    // After the send: a send that throws (CYCLE_OVERFLOW) leaves no edge behind.
+    cause.edgesHigh ^= high;
+    cause.edgesLow ^= low;
+  }
+
+  /** Sends one row (or, with row null, an end mark) to one task. */
+  send(
+    edge: Edge,
+    targetTask: number,
+    sourceTask: number,
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    high: number,
+    low: number,
+    several: Int32Array | null,
+    row: Row | null,
+  ): void {
+    const local = this.localTargets[targetTask];
+    if (local !== undefined) {
+      local.accept(row, several, edge, edge.subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, high, low);
+      return;
+    }
+    const link = this.linkOfTask[targetTask];
+    if (link === undefined) {
+      // The task went while this call was under way: its tree is marked as lost, so the row need not be kept.
+      return;
+    }
+    if (edge.inCycle && link.heldRows(edge.creditClass) >= this.options.settings['cycle.reserve']) throw cycleOverflow(edge);
+    link.send(edge.creditClass, edge.subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, high, low, several, row);
+  }
+
+  /** Acks with the XOR of the row's own edge and of those of the rows that it caused. */
+  ack(rootTask: number, rootGeneration: number, rootSequence: number, high: number, low: number): void {
+    const root = this.localRoots[rootTask];
+    if (root !== undefined) {
+      if (root.generation === rootGeneration) root.onAck(rootSequence, high, low);
+      return;
+    }
+    this.linkOfTask[rootTask]?.ack(rootTask, rootGeneration, rootSequence, high, low);
+  }
+
+  fail(rootTask: number, rootGeneration: number, rootSequence: number, reason: FailureReason, failingTask: number): void {
+    const root = this.localRoots[rootTask];
+    if (root !== undefined) {
+      if (root.generation === rootGeneration) root.onFail(rootSequence, reason, failingTask);
+      return;
+    }
+    this.linkOfTask[rootTask]?.fail(rootTask, rootGeneration, rootSequence, FAILURE_REASONS.indexOf(reason), failingTask);
+  }
+
+  ackSeveral(several: Int32Array, edgesHigh: number, edgesLow: number): void {
+    for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
+      this.ack(several[at]!, several[at + 1]!, several[at + 2]!, several[at + 3]! ^ edgesHigh, several[at + 4]! ^ edgesLow);
+    }
+  }
+
+  failSeveral(several: Int32Array, reason: FailureReason, failingTask: number): void {
+    for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
+      this.fail(several[at]!, several[at + 1]!, several[at + 2]!, reason, failingTask);
+    }
+  }
+}
+
+export function cycleOverflow(edge: Edge): IsobarError {
+  return new IsobarError('CYCLE_OVERFLOW', `the cycle through "${edge.target}" multiplies rows: its reserve is used up`, {
+    expected: 'at most one row sent back per row',
+    found: 'more rows held for the cycle than cycle.reserve allows',
+    where: `stream "${edge.stream}" of "${edge.source}" to "${edge.target}"`,
+  });
+}

@@ -1,0 +1,162 @@
+/**
+ * The main thread's handle of one executor thread: its rings to and from the main thread, the executors that it hosts,
+ * and what can be told of it from outside while it runs user code.
+ */
+import { Worker as Thread } from 'node:worker_threads';
+import type { ThreadReport, ThreadState } from '../coordination/index.js';
+import { allocateRing, Doorbell, RingReader, RingWriter } from '../messaging/index.js';
+import type { ExecutorRange } from '../scheduling/index.js';
+import { P_CALLS, P_IN_CALL, P_LAG_MS, P_TASK, P_TURNS, PROGRESS_WORDS } from './counters.js';
+import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+
+export interface ThreadHostOptions {
+  readonly index: number;
+  readonly generation: number;
+  readonly entry: URL;
+  readonly ringBytes: number;
+  readonly heapMb: number | null;
+  readonly mainDoorbell: SharedArrayBuffer;
+  readonly base: Omit<
+    ThreadStart,
+    'index' | 'generation' | 'progress' | 'doorbell' | 'toMain' | 'fromMain' | 'mainDoorbell'
+  >;
+  onMessage(message: FromThread): void;
+  /** Called once, when the thread is gone, with what ended it where that is known. */
+  onGone(error: unknown): void;
+}
+
+export class ThreadHost {
+  readonly index: number;
+  readonly generation: number;
+  readonly doorbell: SharedArrayBuffer = Doorbell.allocate();
+  readonly fromThread: RingReader;
+  /** Executors that run (their tasks take rows). */
+  readonly started = new Set<number>();
+  loaded = false;
+  gone = false;
+  readonly bornMs: number;
+  readonly #thread: Thread;
+  readonly #toThread: RingWriter;
+  readonly #progress: Int32Array;
+  readonly #backlog: Buffer[] = [];
+  /** Rings to other threads of this worker, by `index/generation`. */
+  readonly #rings = new Map<string, SharedArrayBuffer>();
+  #seenCalls = -1;
+  #seenTurns = -1;
+  #seenSinceMs: number;
+
+  constructor(options: ThreadHostOptions, nowMs: number) {
+    this.index = options.index;
+    this.generation = options.generation;
+    this.bornMs = nowMs;
+    this.#seenSinceMs = nowMs;
+    const progress = new SharedArrayBuffer(PROGRESS_WORDS * 4);
+    const toMain = allocateRing(options.ringBytes);
+    const fromMain = allocateRing(options.ringBytes);
+    this.#progress = new Int32Array(progress);
+    this.fromThread = new RingReader(toMain, new Doorbell(this.doorbell));
+    this.#toThread = new RingWriter(fromMain, new Doorbell(this.doorbell));
+    const start: ThreadStart = {
+      ...options.base,
+      index: options.index,
+      generation: options.generation,
+      progress,
+      doorbell: this.doorbell,
+      toMain,
+      fromMain,
+      mainDoorbell: options.mainDoorbell,
+    };
+    this.#thread = new Thread(options.entry, {
+      workerData: start,
+      ...(options.heapMb === null ? {} : { resourceLimits: { maxOldGenerationSizeMb: options.heapMb } }),
+    });
+    let cause: unknown;
+    this.#thread.on('message', (message: FromThread) => options.onMessage(message));
+    this.#thread.on('error', (error) => {
+      cause = error;
+    });
+    this.#thread.on('exit', (code) => {
+      this.gone = true;
+      options.onGone(cause ?? new Error(`the executor thread ended with code ${code}`));
+    });
+  }
+
+  get key(): string {
+    return `${this.index}/${this.generation}`;
+  }
+
+  post(message: ToThread): void {
+    if (!this.gone) this.#thread.postMessage(message);
+  }
+
+  /** The ring from this thread to `other`. */
+  ringTo(other: ThreadHost, ringBytes: number): SharedArrayBuffer {
+    const known = this.#rings.get(other.key);
+    if (known !== undefined) return known;
+    const ring = allocateRing(ringBytes);
+    this.#rings.set(other.key, ring);
+    return ring;
+  }
+
+  forgetRingTo(other: ThreadHost): void {
+    this.#rings.delete(other.key);
+  }
+
+  /** Passes on a frame of a peer; what does not fit waits (credit bounds how much that can be). */
+  forward(frame: Buffer): void {
+    if (this.#backlog.length > 0 || !this.#toThread.tryWriteBytes(frame)) this.#backlog.push(frame);
+  }
+
+  /** Tries again to pass on what waits; returns whether something still waits. */
+  forwardBacklog(): boolean {
+    let sent = 0;
+    while (sent < this.#backlog.length && this.#toThread.tryWriteBytes(this.#backlog[sent]!)) sent++;
+    this.#backlog.splice(0, sent);
+    return this.#backlog.length > 0;
+  }
+
+  async terminate(): Promise<void> {
+    await this.#thread.terminate();
+  }
+
+  /** What the thread is doing, from its progress words. Call it regularly: durations are measured between calls. */
+  observe(nowMs: number, stuckMs: number): { state: ThreadState; task: number | null; inCallMs: number; lagMs: number } {
+    const progress = this.#progress;
+    const [calls, turns] = [progress[P_CALLS]!, progress[P_TURNS]!];
+    const moved = calls !== this.#seenCalls || turns !== this.#seenTurns;
+    if (moved) {
+      this.#seenCalls = calls;
+      this.#seenTurns = turns;
+      this.#seenSinceMs = nowMs;
+    }
+    const inCall = progress[P_IN_CALL] === 1;
+    const stillMs = nowMs - this.#seenSinceMs;
+    const task = progress[P_TASK] === 0 ? null : progress[P_TASK]!;
+    let state: ThreadState = 'idle';
+    if (this.gone) state = 'dead';
+    else if (!this.loaded) state = 'starting';
+    else if (!moved && inCall && stillMs >= stuckMs) state = 'stuck';
+    else if (inCall || moved) state = 'busy';
+    return { state, task, inCallMs: inCall ? stillMs : 0, lagMs: progress[P_LAG_MS]! };
+  }
+}
+
+export function threadReport(
+  host: ThreadHost,
+  observed: ReturnType<ThreadHost['observe']>,
+  component: string | null,
+  executors: readonly ExecutorRange[],
+  restarts: number,
+): ThreadReport {
+  return {
+    index: host.index,
+    generation: host.generation,
+    state: observed.state,
+    component,
+    task: observed.task,
+    inCallMs: observed.inCallMs,
+    lagMs: observed.lagMs,
+    executors,
+    restarts,
+  };
+}

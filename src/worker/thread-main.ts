@@ -1,0 +1,107 @@
+/** Entry of an executor thread: loads the topology's code, checks it against the description, and runs the loop. */
+import { randomInt } from 'node:crypto';
+import { openSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { parentPort, workerData } from 'node:worker_threads';
+import { compileSettings, createLogger, IsobarError, systemClock, toErrorRecord, toIsobarError } from '../base/index.js';
+import { buildTopology, canonicalDescription, validateDescription, type BuiltTopology } from '../topology/index.js';
+import { EdgeIds } from './acking/edge-ids.js';
+import { createFactory } from './executor-factory.js';
+import { ExecutorThread } from './executor-thread.js';
+import { ThreadContext } from './thread-context.js';
+import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+
+const start = workerData as ThreadStart;
+const port = parentPort!;
+const post = (message: FromThread): void => port.postMessage(message);
+
+/** Messages that come while the code is loading. */
+const early: ToThread[] = [];
+let deliver: (message: ToThread) => void = (message) => void early.push(message);
+port.on('message', (message: ToThread) => deliver(message));
+
+async function loadTopology(): Promise<BuiltTopology> {
+  const expected = validateDescription(JSON.parse(readFileSync(start.descriptionPath, 'utf8')));
+  let exported: { default?: unknown };
+  try {
+    exported = (await import(pathToFileURL(start.codePath).href)) as { default?: unknown };
+  } catch (error) {
+    const code = (error as { code?: unknown } | null)?.code;
+    const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+    throw toIsobarError(error, missing ? 'MODULE_MISSING_IN_WORKER' : 'EVALUATION_FAILED', { where: `topology "${start.topologyName}"` });
+  }
+  const topology = buildTopology(exported.default);
+  if (canonicalDescription(topology.description) !== canonicalDescription(expected)) {
+    throw new IsobarError('GRAPH_MISMATCH', `the graph of "${start.topologyName}" that this worker built differs from the submitted one`, {
+      expected: 'the submitted description',
+      found: 'another graph',
+      where: start.codePath,
+    });
+  }
+  return topology;
+}
+
+async function main(): Promise<void> {
+  const settings = compileSettings(...start.settings);
+  const logger = createLogger({
+    fileDescriptor: openSync(start.logPath, 'a'),
+    fields: { topology: start.topologyId, thread: start.index },
+  });
+  let topology: BuiltTopology;
+  try {
+    topology = await loadTopology();
+  } catch (error) {
+    post({ kind: 'unusable', error: toErrorRecord(error) });
+    return;
+  }
+  const tasksKnown = new Promise<Extract<ToThread, { kind: 'tasks' }>>((resolve) => {
+    deliver = (message) => {
+      if (message.kind === 'tasks') resolve(message);
+      else early.push(message);
+    };
+    for (const message of early.splice(0)) deliver(message);
+  });
+  post({ kind: 'loaded' });
+  const { tasks } = await tasksKnown;
+  let wake = (): void => undefined;
+  const context = new ThreadContext({
+    topology,
+    topologyId: start.topologyId,
+    settings,
+    generation: start.generation,
+    clock: systemClock,
+    logger,
+    edgeIds: new EdgeIds(randomInt(1, 2 ** 31), randomInt(1, 2 ** 31)),
+    random: Math.random,
+    deadLetterDirectory: start.deadLetterDirectory,
+    acking: tasks.some(({ component }) => component === '__acker'),
+    post,
+    wake: () => wake(),
+    progress: new Int32Array(start.progress),
+  });
+  const factory = createFactory(context, tasks, logger);
+  const thread = new ExecutorThread({ start, context, factory, clock: systemClock, logger, post });
+  wake = () => thread.wake();
+  // One after the other: starting an executor waits for user code, and a later message must not overtake it.
+  let handled: Promise<void> = Promise.resolve();
+  deliver = (message) => {
+    handled = handled.then(() => thread.onMessage(message)).catch((error: unknown) => crash(error));
+  };
+  for (const message of early.splice(0)) deliver(message);
+  await thread.run();
+  factory.abort.abort();
+  port.close();
+}
+
+/** Ends this thread with the reason; the worker's main thread restarts it with back-off. */
+function crash(error: unknown): never {
+  const fault = toIsobarError(error, 'USER_CODE_FAILED');
+  post({ kind: 'error', error: { component: '', task: 0, error: toErrorRecord(fault) } });
+  // Thrown outside any promise chain, so that the thread ends and its parent sees why.
+  setImmediate(() => {
+    throw fault;
+  });
+  throw fault;
+}
+
+main().catch(crash);

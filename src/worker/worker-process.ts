@@ -1,0 +1,658 @@
+/**
+ * A worker: one process that runs executors of exactly one topology.
+ *
+ * Its main thread (this file) runs no user code: it keeps the link to the supervisor, reconciles the executor threads
+ * with the assignment (starting is reconciling from nothing), forwards frames between them and the peers without
+ * decoding them, and reports. A thread that ends is restarted here with fresh rings, a new generation and back-off.
+ *
+ * Losses (invariant W1): when a thread or a peer is lost, every thread gets routes without it and marks its trees; once
+ * all threads have applied them, nobody sends to the lost one any more, and a second mark goes to all threads and peers,
+ * so that a row sent in between belongs to a marked tree too.
+ */
+import { readFileSync } from 'node:fs';
+import { setImmediate as immediate } from 'node:timers/promises';
+import { compileSettings, IsobarError, toErrorRecord, type Clock, type Logger, type Settings } from '../base/index.js';
+import type { StoredPosition, TopologyPhase, WorkerHeartbeat, WorkerLaunch } from '../coordination/index.js';
+import {
+  decodeControlFrame,
+  Doorbell,
+  encodeControlFrame,
+  H_ENDPOINT,
+  H_KIND,
+  H_SOURCE_GENERATION,
+  H_SOURCE_THREAD,
+  H_TARGET_GENERATION,
+  H_TARGET_THREAD,
+  KIND_CONTROL,
+  PeerConnections,
+  peerSocketPath,
+  type PeerAddress,
+} from '../messaging/index.js';
+import { dealToThreads, type Assignment, type ExecutorRange } from '../scheduling/index.js';
+import type { TopologyDescription } from '../topology/index.js';
+import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
+import { componentOf, ExecutorBook, type HostedExecutor } from './executor-book.js';
+import { ReportBook } from './report-book.js';
+import { SupervisorLink } from './supervisor-link.js';
+import { ThreadHost, threadReport } from './thread-host.js';
+import type { FromThread } from './thread-messages.js';
+
+const ACKER = '__acker';
+const HEALTHY_MS = 10_000;
+const OBSERVE_MS = 200;
+const CHANGED_DELAY_MS = 2;
+
+export interface WorkerProcessOptions {
+  readonly launch: WorkerLaunch;
+  readonly process: { readonly pid: number; readonly startTime: string };
+  readonly threadEntry: URL;
+  readonly logPath: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Called once, when the worker has ended; `code` is the exit code to use. */
+  onEnd(code: number): void;
+  /** The supervisor went (false) or is there again (true). */
+  onPresence?(present: boolean): void;
+}
+
+interface ThreadPlace {
+  host: ThreadHost | undefined;
+  restarts: number;
+  backoffMs: number;
+}
+
+export class WorkerProcess {
+  readonly #options: WorkerProcessOptions;
+  readonly #launch: WorkerLaunch;
+  readonly #settings: Settings;
+  readonly #description: TopologyDescription;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #link: SupervisorLink;
+  readonly #peers: PeerConnections;
+  readonly #peerKeys: string[] = [];
+  readonly #doorbellBuffer = Doorbell.allocate();
+  readonly #doorbell = new Doorbell(this.#doorbellBuffer);
+  readonly #threads: ThreadPlace[] = [];
+  readonly #executors = new ExecutorBook();
+  readonly #ackers: ExecutorRange[] = [];
+  readonly #endpoints = new EndpointTable();
+  readonly #book = new ReportBook();
+  readonly #startedMs: number;
+  #assignment: Assignment | undefined;
+  #phase: TopologyPhase = { kind: 'active' };
+  #routesVersion = 0;
+  #routesScheduled = false;
+  #lossPending = false;
+  /** Version of routes with a loss that threads have yet to apply, by thread key. */
+  readonly #applying = new Map<string, number>();
+  #secondMark = false;
+  #sequence = 0;
+  #changedScheduled = false;
+  #stopping = false;
+  #announced = '';
+
+  constructor(options: WorkerProcessOptions) {
+    const { launch } = options;
+    this.#options = options;
+    this.#launch = launch;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#startedMs = options.clock.wallMs();
+    this.#settings = compileSettings(...launch.settings);
+    this.#description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
+    this.#link = new SupervisorLink({
+      socketPath: launch.supervisorSocket,
+      hello: {
+        workerId: launch.workerId,
+        topologyId: launch.topologyId,
+        port: launch.port,
+        generation: launch.generation,
+        process: options.process,
+      },
+      handlers: {
+        onAssignment: (assignment) => void this.#reconcile(assignment),
+        onPhase: (phase) => this.#setPhase(phase),
+        onStop: () => void this.stop(0),
+        onRefused: () => void this.stop(0),
+        onPresence: (present) => options.onPresence?.(present),
+      },
+      clock: options.clock,
+      logger: options.logger,
+    });
+    this.#peers = new PeerConnections({
+      topologyId: launch.topologyId,
+      self: this.#selfKey,
+      generation: launch.generation,
+      secret: launch.secret,
+      listen: this.#addressOf(launch.port),
+      maxFrameBytes: this.#settings['messaging.max-frame-bytes'],
+      reconnectTimeoutMs: this.#settings['messaging.reconnect-timeout'],
+      clock: options.clock,
+      logger: options.logger,
+      onFrame: (peer, frame) => this.#onPeerFrame(peer, frame),
+      onUp: (peer) => this.#onPeerUp(peer),
+      onLost: (peer, generation, reason) => this.#onPeerLost(peer, generation, reason),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#peers.listen();
+    this.#link.start();
+    this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beat());
+    this.#clock.every(OBSERVE_MS, () => this.#watchThreads());
+    void this.#forwardLoop();
+  }
+
+  /** Closes every task, stores the last positions, and ends. */
+  async stop(code: number): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#logger.info('worker.stopping', { code });
+    const closing = this.#hosts().map(
+      (host) =>
+        new Promise<void>((resolve) => {
+          if (host.gone) resolve();
+          this.#onClosed.set(host.key, resolve);
+          host.post({ kind: 'stop' });
+        }),
+    );
+    const limitMs = Math.max(100, this.#settings['supervisor.worker-stop-timeout'] - 500);
+    const timeout = new Promise<void>((resolve) => setTimeout(resolve, limitMs));
+    await Promise.race([Promise.all(closing), timeout]);
+    this.#beat();
+    await this.#link.flushPositions(200);
+    this.#link.close();
+    await this.#peers.close();
+    this.#options.onEnd(code);
+  }
+
+  /** The heartbeat as of now; also what a worker without supervisor says of itself. */
+  heartbeat(): WorkerHeartbeat {
+    const nowMs = this.#clock.nowMs();
+    const tasks = this.#assignment?.tasks ?? [];
+    const stuckMs = this.#settings['worker.stuck-warning'];
+    const cpu = process.cpuUsage();
+    return {
+      workerId: this.#launch.workerId,
+      topologyId: this.#launch.topologyId,
+      supervisorId: this.#launch.supervisorId,
+      port: this.#launch.port,
+      generation: this.#launch.generation,
+      pid: this.#options.process.pid,
+      startedMs: this.#startedMs,
+      assignmentVersion: this.#assignment?.version ?? 0,
+      ready: this.#isReady(),
+      sequence: ++this.#sequence,
+      cpuMicros: cpu.user + cpu.system,
+      rssBytes: process.memoryUsage.rss(),
+      threads: this.#threads.flatMap(({ host, restarts }, index) => {
+        if (host === undefined) return [];
+        const observed = host.observe(nowMs, stuckMs);
+        const executors = [
+          ...(index === 0 ? this.#ackers : []),
+          ...this.#executors.ofThread(index).map(({ range }) => range),
+        ];
+        const component = observed.task === null ? null : componentOf(tasks, observed.task);
+        return [threadReport(host, observed, component, executors, restarts)];
+      }),
+      tasks: this.#executors.taskReports(),
+      components: this.#executors.componentReports((component) => this.#book.userCounters(component)),
+      errors: this.#book.errors,
+      lostStates: this.#book.lostStates,
+      oldestPending: this.#book.oldestPending,
+      deadLetterFiles: this.#book.deadLetterFiles,
+    };
+  }
+
+  readonly #onClosed = new Map<string, () => void>();
+
+  get #selfKey(): string {
+    return `${this.#launch.supervisorId}:${this.#launch.port}`;
+  }
+
+  #addressOf(port: number): PeerAddress {
+    return { kind: 'unix', path: peerSocketPath(this.#launch.socketDirectory, this.#launch.topologyId, port) };
+  }
+
+  #hosts(): ThreadHost[] {
+    return this.#threads.flatMap(({ host }) => (host === undefined || host.gone ? [] : [host]));
+  }
+
+  #isReady(): boolean {
+    const assignment = this.#assignment;
+    if (assignment === undefined) return false;
+    const started = this.#executors.all().every(({ range, thread }) => {
+      const host = this.#threads[thread]?.host;
+      return host !== undefined && !host.gone && host.started.has(range[0]);
+    });
+    return started && this.#routesComplete(assignment);
+  }
+
+  #routesComplete(assignment: Assignment): boolean {
+    const table = this.#endpoints.endpointOfTask(lastTask(assignment));
+    return assignment.tasks.every(({ component, first, last }) => {
+      if (component.startsWith('__')) return true;
+      for (let task = first; task <= last; task++) if (table[task]! < 0) return false;
+      return true;
+    });
+  }
+
+  #setPhase(phase: TopologyPhase): void {
+    if (JSON.stringify(phase) === JSON.stringify(this.#phase)) return;
+    this.#phase = phase;
+    for (const host of this.#hosts()) host.post({ kind: 'phase', phase });
+  }
+
+  // ── reconciling ──
+
+  #reconciling: Promise<void> = Promise.resolve();
+
+  #reconcile(assignment: Assignment): Promise<void> {
+    this.#reconciling = this.#reconciling
+      .then(() => this.#reconcileNow(assignment))
+      .catch((error: unknown) => this.#logger.error('reconcile.failed', { message: String(error) }));
+    return this.#reconciling;
+  }
+
+  async #reconcileNow(assignment: Assignment): Promise<void> {
+    if (this.#stopping || (this.#assignment !== undefined && assignment.version <= this.#assignment.version)) return;
+    const first = this.#assignment === undefined;
+    this.#assignment = assignment;
+    this.#updatePeers(assignment);
+    const own = assignment.slots.find(({ supervisor, port }) => `${supervisor}:${port}` === this.#selfKey);
+    const wanted = (own?.executors ?? []).map((range) => ({ range, component: componentOf(assignment.tasks, range[0]) ?? '' }));
+    this.#ackers.splice(0, Infinity, ...wanted.filter(({ component }) => component === ACKER).map(({ range }) => range));
+    const runnable = wanted.filter(({ component }) => !component.startsWith('__'));
+    const stopped = this.#executors.all().filter(({ range }) => !runnable.some((one) => sameRange(one.range, range)));
+    for (const executor of stopped) {
+      this.#threads[executor.thread]?.host?.post({ kind: 'stop-executors', ranges: [executor.range] });
+      this.#threads[executor.thread]?.host?.started.delete(executor.range[0]);
+      this.#executors.remove(executor.range[0]);
+    }
+    const fresh = runnable.filter(({ range }) => this.#executors.get(range[0]) === undefined);
+    if (first) {
+      const count = this.#threadCount(runnable.length);
+      for (let index = 0; index < count; index++) this.#threads.push({ host: undefined, restarts: 0, backoffMs: this.#settings['worker.restart-backoff'] });
+      const places = dealToThreads(fresh, count);
+      fresh.forEach(({ range, component }, i) => this.#executors.add(range, component, places[i]!));
+      // The generation of the launch serves the first life of every thread.
+      for (let index = 0; index < count; index++) this.#startThread(index, this.#launch.generation, this.#executors.ofThread(index));
+    } else {
+      for (const { range, component } of fresh) {
+        const thread = this.#leastLoadedThread();
+        const executor = this.#executors.add(range, component, thread);
+        const host = this.#threads[thread]?.host;
+        if (host !== undefined && !host.gone && host.loaded) await this.#startExecutors(host, [executor]);
+      }
+    }
+    this.#scheduleRoutes(stopped.length > 0);
+    this.#changed();
+  }
+
+  #threadCount(executors: number): number {
+    const setting = this.#settings['topology.executor-threads'];
+    const asked = setting === 'auto' ? this.#launch.threadShare : setting === 'per-executor' ? executors : Number(setting);
+    return Math.max(1, Math.min(asked, executors));
+  }
+
+  #leastLoadedThread(): number {
+    let best = 0;
+    for (let index = 1; index < this.#threads.length; index++) {
+      if (this.#executors.ofThread(index).length < this.#executors.ofThread(best).length) best = index;
+    }
+    return best;
+  }
+
+  #updatePeers(assignment: Assignment): void {
+    const peers = new Map<string, PeerAddress>();
+    for (const { supervisor, port } of assignment.slots) {
+      const key = `${supervisor}:${port}`;
+      if (key !== this.#selfKey) peers.set(key, this.#addressOf(port));
+    }
+    this.#peers.setPeers(peers);
+  }
+
+  // ── threads ──
+
+  #startThread(index: number, generation: number, executors: readonly HostedExecutor[]): void {
+    const place = this.#threads[index]!;
+    const { launch } = this.#options;
+    const host = new ThreadHost(
+      {
+        index,
+        generation,
+        entry: this.#options.threadEntry,
+        ringBytes: this.#settings['messaging.ring-bytes'],
+        heapMb: this.#settings['worker.thread-heap-mb'],
+        mainDoorbell: this.#doorbellBuffer,
+        base: {
+          topologyId: launch.topologyId,
+          topologyName: launch.topologyName,
+          codePath: launch.codePath,
+          descriptionPath: launch.descriptionPath,
+          settings: launch.settings,
+          deadLetterDirectory: launch.deadLetterDirectory,
+          logPath: this.#options.logPath,
+        },
+        onMessage: (message) => this.#onThreadMessage(host, message),
+        onGone: (error) => void this.#onThreadGone(host, error),
+      },
+      this.#clock.nowMs(),
+    );
+    place.host = host;
+    host.post({ kind: 'tasks', tasks: this.#assignment!.tasks });
+    host.post({ kind: 'phase', phase: this.#phase });
+    this.#logger.info('thread.started', { thread: index, generation, executors: executors.map(({ range }) => range) });
+  }
+
+  async #startExecutors(host: ThreadHost, executors: readonly HostedExecutor[]): Promise<void> {
+    const spouts = new Set(this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id));
+    let positions: readonly StoredPosition[] = [];
+    if (executors.some(({ component }) => spouts.has(component))) positions = await this.#link.readPositions();
+    host.post({
+      kind: 'start-executors',
+      executors: executors.map(({ range, component, counters, crashes }) => ({
+        range,
+        component,
+        counters,
+        positions: positions.filter(({ task }) => range[0] <= task && task <= range[1]),
+        crashes: [...crashes],
+      })),
+    });
+  }
+
+  #onThreadMessage(host: ThreadHost, message: FromThread): void {
+    switch (message.kind) {
+      case 'loaded':
+        host.loaded = true;
+        void this.#startExecutors(host, this.#executors.ofThread(host.index));
+        this.#scheduleRoutes(false);
+        break;
+      case 'unusable':
+        this.#logger.error('thread.unusable', { error: message.error });
+        this.#book.addError({ component: '', task: 0, error: message.error }, this.#clock.wallMs());
+        process.stderr.write(`${message.error.code}: ${message.error.message}\n${message.error.stack ?? ''}\n`);
+        this.#link.unusable(message.error);
+        break;
+      case 'started':
+        host.started.add(message.range[0]);
+        this.#scheduleRoutes(false);
+        this.#changed();
+        break;
+      case 'stopped':
+        this.#scheduleRoutes(false);
+        break;
+      case 'routes-applied':
+        this.#onRoutesApplied(host.key, message.version);
+        break;
+      case 'positions':
+        for (const { task } of message.positions) {
+          for (const executor of this.#executors.ofThread(host.index)) {
+            // Progress: what crashes from here on has another cause, but stays under suspicion for one crash.
+            if (executor.range[0] <= task && task <= executor.range[1] && executor.crashes.has(task)) executor.crashes.set(task, 1);
+          }
+        }
+        this.#link.storePositions(message.positions);
+        break;
+      case 'error':
+        this.#book.addError(message.error, this.#clock.wallMs());
+        break;
+      case 'lost-state':
+        this.#book.addLostState(message.lost);
+        break;
+      case 'dead-letter-file':
+        this.#book.addDeadLetterFile(message.path);
+        break;
+      case 'report':
+        this.#book.setThreadReport(host.index, message.counters, message.oldest);
+        break;
+      case 'changed':
+        this.#changed();
+        break;
+      case 'closed':
+        this.#onClosed.get(host.key)?.();
+        break;
+    }
+  }
+
+  async #onThreadGone(host: ThreadHost, error: unknown): Promise<void> {
+    this.#onClosed.get(host.key)?.();
+    this.#onRoutesApplied(host.key, Infinity);
+    if (this.#stopping) return;
+    const place = this.#threads[host.index]!;
+    const observed = host.observe(this.#clock.nowMs(), Infinity);
+    const component = observed.task === null ? null : componentOf(this.#assignment?.tasks ?? [], observed.task);
+    const fault = new IsobarError(
+      'USER_CODE_FAILED',
+      `executor thread ${host.index} ended: ${error instanceof Error ? error.message : String(error)}`,
+      { where: component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}` },
+      error,
+    );
+    if (error instanceof Error && error.stack !== undefined) fault.stack = error.stack;
+    this.#logger.warn('thread.gone', { thread: host.index, component, message: fault.message });
+    process.stderr.write(`${fault.message}\n${fault.stack ?? ''}\n`);
+    this.#book.addError({ component: component ?? '', task: observed.task ?? 0, error: toErrorRecord(fault) }, this.#clock.wallMs());
+    this.#book.forgetThread(host.index);
+    this.#noteLostStates(host.index);
+    for (const executor of this.#executors.ofThread(host.index)) {
+      for (let task = executor.range[0]; task <= executor.range[1]; task++) {
+        executor.crashes.set(task, (executor.crashes.get(task) ?? 0) + 1);
+      }
+    }
+    this.#executors.resetDepths(host.index);
+    for (const other of this.#hosts()) other.forgetRingTo(host);
+    this.#scheduleRoutes(true);
+    this.#changed();
+    place.restarts++;
+    if (this.#clock.nowMs() - host.bornMs > HEALTHY_MS) place.backoffMs = this.#settings['worker.restart-backoff'];
+    const pauseMs = place.backoffMs;
+    place.backoffMs = Math.min(place.backoffMs * 2, this.#settings['worker.restart-backoff-max']);
+    const [generation] = await Promise.all([
+      this.#link.nextGeneration(),
+      new Promise<void>((resolve) => setTimeout(resolve, pauseMs)),
+    ]);
+    if (!this.#isStopping()) this.#startThread(host.index, generation, this.#executors.ofThread(host.index));
+  }
+
+  #isStopping(): boolean {
+    return this.#stopping;
+  }
+
+  #noteLostStates(thread: number): void {
+    const stateful = new Set(this.#description.components.filter((component) => component.stateful).map(({ id }) => id));
+    for (const { range, component } of this.#executors.ofThread(thread)) {
+      if (!stateful.has(component)) continue;
+      for (let task = range[0]; task <= range[1]; task++) {
+        this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() });
+      }
+    }
+  }
+
+  #watchThreads(): void {
+    const nowMs = this.#clock.nowMs();
+    const limitMs = this.#settings['worker.stuck-timeout'];
+    for (const host of this.#hosts()) {
+      const { state, inCallMs } = host.observe(nowMs, this.#settings['worker.stuck-warning']);
+      if (limitMs !== null && state === 'stuck' && inCallMs >= limitMs) {
+        this.#logger.warn('thread.stuck', { thread: host.index, inCallMs });
+        void host.terminate();
+      }
+    }
+  }
+
+  // ── routes and losses ──
+
+  #scheduleRoutes(lost: boolean): void {
+    this.#lossPending ||= lost;
+    if (this.#routesScheduled) return;
+    this.#routesScheduled = true;
+    queueMicrotask(() => {
+      this.#routesScheduled = false;
+      this.#sendRoutes();
+    });
+  }
+
+  #sendRoutes(): void {
+    const assignment = this.#assignment;
+    if (assignment === undefined) return;
+    const hosts = this.#hosts().filter((host) => host.loaded);
+    const threads = hosts.map((host): AnnouncedThread => ({
+      index: host.index,
+      generation: host.generation,
+      started: this.#executors.ofThread(host.index).map(({ range }) => range).filter(([first]) => host.started.has(first)),
+    }));
+    const lostHere = this.#endpoints.replace(-1, threads);
+    const lost = this.#lossPending || lostHere;
+    this.#lossPending = false;
+    const version = ++this.#routesVersion;
+    const endpointOfTask = this.#endpoints.endpointOfTask(lastTask(assignment));
+    const endpoints = this.#endpoints.all();
+    const ringBytes = this.#settings['messaging.ring-bytes'];
+    for (const host of hosts) {
+      if (lost) this.#applying.set(host.key, version);
+      host.post({
+        kind: 'routes',
+        version,
+        tasks: assignment.tasks,
+        endpointOfTask,
+        lost,
+        endpoints: endpoints.map((endpoint) => {
+          const other = endpoint.peer >= 0 ? undefined : hosts.find(({ index, generation }) => index === endpoint.thread && generation === endpoint.generation);
+          const near = other !== undefined && other !== host;
+          return {
+            id: endpoint.id,
+            thread: endpoint.thread,
+            generation: endpoint.generation,
+            peer: endpoint.peer,
+            outgoing: near ? host.ringTo(other, ringBytes) : null,
+            incoming: near ? other.ringTo(host, ringBytes) : null,
+            doorbell: near ? other.doorbell : null,
+          };
+        }),
+      });
+    }
+    if (lost) this.#secondMark = true;
+    this.#announce(threads);
+    this.#finishLoss();
+    this.#changed();
+  }
+
+  #announce(threads: readonly AnnouncedThread[]): void {
+    const text = JSON.stringify(threads);
+    if (text === this.#announced) return;
+    this.#announced = text;
+    for (const peer of this.#peerKeys) this.#tell(peer, { kind: 'threads', threads });
+  }
+
+  #onRoutesApplied(threadKey: string, version: number): void {
+    const waited = this.#applying.get(threadKey);
+    if (waited === undefined || version < waited) return;
+    this.#applying.delete(threadKey);
+    this.#finishLoss();
+  }
+
+  /** Second mark of W1. */
+  #finishLoss(): void {
+    if (!this.#secondMark || this.#applying.size > 0) return;
+    this.#secondMark = false;
+    for (const host of this.#hosts()) host.post({ kind: 'mark' });
+    for (const peer of this.#peerKeys) this.#tell(peer, { kind: 'loss' });
+  }
+
+  // ── peers ──
+
+  #tell(peer: string, message: PeerMessage): void {
+    this.#peers.send(peer, encodeControlFrame(message));
+  }
+
+  #peerIndex(peer: string): number {
+    const known = this.#peerKeys.indexOf(peer);
+    if (known >= 0) return known;
+    this.#peerKeys.push(peer);
+    return this.#peerKeys.length - 1;
+  }
+
+  #onPeerUp(peer: string): void {
+    this.#peerIndex(peer);
+    this.#logger.info('peer.up', { peer });
+    if (this.#announced !== '') {
+      this.#tell(peer, { kind: 'threads', threads: JSON.parse(this.#announced) as AnnouncedThread[] });
+    }
+  }
+
+  #onPeerLost(peer: string, generation: number, reason: string): void {
+    this.#logger.warn('peer.lost', { peer, generation, reason });
+    this.#endpoints.replace(this.#peerIndex(peer), []);
+    this.#scheduleRoutes(true);
+  }
+
+  #onPeerFrame(peer: string, frame: Buffer): void {
+    const words = new Int32Array(frame.buffer, frame.byteOffset, frame.byteLength >> 2);
+    if (words[H_KIND] === KIND_CONTROL) {
+      this.#onPeerMessage(peer, decodeControlFrame(frame) as PeerMessage);
+      return;
+    }
+    const host = this.#threads[words[H_TARGET_THREAD]!]?.host;
+    if (host === undefined || host.gone || host.generation !== words[H_TARGET_GENERATION]) return;
+    words[H_ENDPOINT] = this.#endpoints.find(this.#peerIndex(peer), words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!)?.id ?? -1;
+    host.forward(frame);
+    this.#doorbell.wakeSelf();
+  }
+
+  #onPeerMessage(peer: string, message: PeerMessage): void {
+    switch (message.kind) {
+      case 'threads':
+        this.#scheduleRoutes(this.#endpoints.replace(this.#peerIndex(peer), message.threads));
+        break;
+      case 'loss':
+        for (const host of this.#hosts()) host.post({ kind: 'mark' });
+        break;
+    }
+  }
+
+  async #forwardLoop(): Promise<void> {
+    const onFrame = (words: Int32Array, at: number, bytes: Buffer, byteStart: number, byteLength: number): void => {
+      const peer = this.#peerKeys[words[at + H_ENDPOINT]!];
+      // Rings hold what other threads may overwrite after this call, and the connection keeps frames until confirmed.
+      if (peer !== undefined) this.#peers.send(peer, Buffer.from(bytes.subarray(byteStart, byteStart + byteLength)));
+    };
+    for (;;) {
+      let frames = 0;
+      let waiting = false;
+      for (const host of this.#hosts()) {
+        frames += host.fromThread.drain(onFrame, 256);
+        waiting = host.forwardBacklog() || waiting;
+      }
+      if (frames > 0) await immediate();
+      else {
+        await this.#doorbell.sleep(waiting ? 1 : 250, () => this.#hosts().some((host) => !host.fromThread.isEmpty));
+      }
+    }
+  }
+
+  // ── reporting ──
+
+  #beat(): void {
+    if (this.#link.isConnected) this.#link.heartbeat(this.heartbeat());
+  }
+
+  #changed(): void {
+    if (this.#changedScheduled) return;
+    this.#changedScheduled = true;
+    this.#clock.after(CHANGED_DELAY_MS, () => {
+      this.#changedScheduled = false;
+      this.#beat();
+    });
+  }
+}
+
+function lastTask(assignment: Assignment): number {
+  let last = 0;
+  for (const tasks of assignment.tasks) last = Math.max(last, tasks.last);
+  return last;
+}
+
+function sameRange(a: ExecutorRange, b: ExecutorRange): boolean {
+  return a[0] === b[0] && a[1] === b[1];
+}

@@ -1,0 +1,46 @@
+/** The cluster of a case as a snapshot. */
+import { z } from 'zod';
+import type { ClusterSnapshot } from '../../../src/scheduling/index.js';
+import { configurationSchema, workerSchema } from './operation.js';
+
+export const snapshotSchema = z.object({
+  supervisors: z.array(
+    z.object({
+      id: z.string(),
+      host: z.string().optional(),
+      ports: z.array(z.int()),
+      uptimeSecs: z.number().optional(),
+    }),
+  ),
+  topologies: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string().optional(),
+      numWorkers: z.int().default(1),
+      executors: z.array(z.tuple([z.int(), z.int(), z.string()])),
+    }),
+  ),
+  assignments: z.record(z.string(), z.array(workerSchema)).default({}),
+  blacklistedHosts: z.array(z.string()).default([]),
+  scheduleOnly: z.array(z.string()).optional(),
+  conf: configurationSchema,
+});
+
+export function toSnapshot(parsed: z.infer<typeof snapshotSchema>): ClusterSnapshot {
+  return {
+    supervisors: parsed.supervisors.map(({ id, host, ports, uptimeSecs }) => ({
+      id,
+      host: host ?? id,
+      ports,
+      ...(uptimeSecs === undefined ? {} : { uptimeMs: uptimeSecs * 1000 }),
+    })),
+    topologies: parsed.topologies.map(({ id, numWorkers, executors }) => ({
+      id,
+      workers: numWorkers,
+      executors: executors.map(([first, last, component]) => ({ range: [first, last], component })),
+    })),
+    placement: new Map(Object.entries(parsed.assignments)),
+    blacklistedHosts: new Set(parsed.blacklistedHosts),
+    ...(parsed.scheduleOnly === undefined ? {} : { scheduleOnly: new Set(parsed.scheduleOnly) }),
+  };
+}
