@@ -14,7 +14,10 @@ compares the two. *Retryable* errors may pass by themselves.
 | code | when | what to do | retryable |
 |---|---|---|---|
 ${Object.entries(ERROR_TABLE)
-  .map(([code, { when, action, retryable }]) => `| \`${code}\` | ${cell(when)} | ${cell(action)} | ${retryable ? 'yes' : ''} |`)
+  .map(
+    ([code, { when, action, retryable }]) =>
+      `| \`${code}\` | ${cell(when)} | ${cell(action)} | ${retryable ? 'yes' : ''} |`,
+  )
   .join('\n')}
 `,
 );
@@ -22,11 +25,13 @@ ${Object.entries(ERROR_TABLE)
 const show = (definition) => {
   const value = definition.default;
   if (value === null) return 'not set';
-  if (definition.kind === 'duration') return value % 1000 === 0 && value > 0 ? `${value / 1000}s` : `${value}ms`;
+  if (definition.kind === 'duration')
+    return value % 1000 === 0 && value > 0 ? `${value / 1000}s` : `${value}ms`;
   if (definition.kind === 'bytes') return value % 1_048_576 === 0 ? `${value / 1_048_576}MB` : `${value}`;
   return String(value);
 };
-const aliases = (list) => (list ?? []).map(({ name, unit }) => `\`${name}\`${unit === 'plain' ? '' : ` (${unit})`}`).join(', ');
+const aliases = (list) =>
+  (list ?? []).map(({ name, unit }) => `\`${name}\`${unit === 'plain' ? '' : ` (${unit})`}`).join(', ');
 
 writeFileSync(
   new URL('../docs/settings.md', import.meta.url),
@@ -40,7 +45,10 @@ code by \`npm run docs:tables\`, and a test compares the two.
 | setting | kind | default | scope | meaning | Storm | Flink |
 |---|---|---|---|---|---|---|
 ${Object.entries(SETTINGS_TABLE)
-  .map(([name, definition]) => `| \`${name}\` | ${definition.kind} | ${show(definition)} | ${definition.scope} | ${cell(definition.what)} | ${aliases(definition.storm)} | ${aliases(definition.flink)} |`)
+  .map(
+    ([name, definition]) =>
+      `| \`${name}\` | ${definition.kind} | ${show(definition)} | ${definition.scope} | ${cell(definition.what)} | ${aliases(definition.storm)} | ${aliases(definition.flink)} |`,
+  )
   .join('\n')}
 `,
 );

@@ -1,1 +1,59 @@
+export type { AckerBinding, AckerEstimate, AckerEstimateInput } from './ackers.js';
+export { ackerCount, ackersToBind, estimateAckers, hasAckers } from './ackers.js';
+export type { ExecutorSigns, LivenessLimits, LivePlacement } from './alive-executors.js';
+export { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
 export type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment } from './assignment.js';
+export { WorkingCluster } from './cluster.js';
+export type {
+  ClusterSnapshot,
+  ClusterSupervisor,
+  ClusterTopology,
+  PlacedWorker,
+  Placement,
+  Slot,
+} from './cluster-snapshot.js';
+export type { ExecutorToDeal } from './deal-to-threads.js';
+export { dealToThreads } from './deal-to-threads.js';
+export type { PlannedExecutor } from './executors.js';
+export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
+export { numberTasks, totalTasks } from './numbering.js';
+export type { TopologyPlan } from './plan-topology.js';
+export { planTopology } from './plan-topology.js';
+export type {
+  DeadExecutor,
+  RoundInput,
+  RoundLogLine,
+  RoundSupervisor,
+  RoundTopology,
+  SchedulingOutcome,
+  TopologyOutcome,
+} from './round-types.js';
+export { schedulingRound } from './scheduling-round.js';
+export type { StartTimes } from './start-times.js';
+export { startTimes } from './start-times.js';
+export type { EvenOptions } from './strategies/even/even.js';
+export { evenStrategy } from './strategies/even/even.js';
+export type { IdleSupervisorRules } from './strategies/even/idle-supervisors.js';
+export { sortSlots } from './strategies/even/sort-slots.js';
+export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
+export { ACKER } from './system-components.js';
+export { validateAssignment } from './validate-assignment.js';
+export type {
+  Refusal,
+  Submission,
+  SubmissionOutcome,
+  SubmittedComponent,
+  SubmittedCount,
+  SubmittedInput,
+} from './submission.js';
+export { normaliseSubmission } from './submission.js';
+export type { MetricsConsumer, SystemCounts } from './system-components.js';
+export { systemTaskCounts } from './system-components.js';
+export type {
+  Graph,
+  GraphComponent,
+  GraphInput,
+  GraphStream,
+  SystemTopologyOptions,
+} from './system-topology.js';
+export { systemTopology } from './system-topology.js';

@@ -46,7 +46,8 @@ export function parseCases(file: string, text: string): ReadCases {
   const cases: VectorCase[] = [];
   for (const [index, item] of json.entries()) {
     const parsed = caseSchema.safeParse(item);
-    if (!parsed.success) return { problem: `${file}: case ${index + 1} is malformed: ${oneLine(parsed.error)}` };
+    if (!parsed.success)
+      return { problem: `${file}: case ${index + 1} is malformed: ${oneLine(parsed.error)}` };
     cases.push({ file: basename(file), ...parsed.data });
   }
   return { cases };

@@ -30,7 +30,9 @@ export function runCase(test: VectorCase): Verdict {
   } catch (error) {
     if (error instanceof NotSupported) return { kind: 'not supported', what: error.message };
     const [what, text] =
-      error instanceof z.ZodError ? ['malformed input', oneLine(error)] : ['the product threw', String(error)];
+      error instanceof z.ZodError
+        ? ['malformed input', oneLine(error)]
+        : ['the product threw', String(error)];
     return { kind: 'failed', disagreements: [{ what, expected: stableText(test.expected), actual: text }] };
   }
   return judge(test, facts);
@@ -60,6 +62,8 @@ function judge({ expected }: VectorCase, facts: Facts): Verdict {
 }
 
 function shown(facts: Facts): string {
-  const values = Object.entries(facts).map(([what, fact]) => [what, 'value' in fact ? fact.value : '…'] as const);
+  const values = Object.entries(facts).map(
+    ([what, fact]) => [what, 'value' in fact ? fact.value : '…'] as const,
+  );
   return stableText(Object.fromEntries(values));
 }

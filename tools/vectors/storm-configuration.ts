@@ -25,7 +25,12 @@ export function configuration(...layers: readonly StormConfiguration[]): StormCo
 
 /** A number, or null if it is not set. */
 export function numberOrNull(conf: StormConfiguration, key: string): number | null {
-  return z.number({ error: `${key} must be a number` }).nullish().parse(conf[key]) ?? null;
+  return (
+    z
+      .number({ error: `${key} must be a number` })
+      .nullish()
+      .parse(conf[key]) ?? null
+  );
 }
 
 /** A number that has a default. */
@@ -49,7 +54,9 @@ export function memoryMb(
   component: 'acker' | 'user',
 ): number {
   const legacyKey = `topology.component.resources.${kind}.memory.mb`;
-  const map = z.record(z.string(), z.number()).nullish().parse(conf['topology.component.resources.map']) ?? {};
-  const ofAcker = component === 'acker' ? numberOrNull(conf, `topology.acker.resources.${kind}.memory.mb`) : null;
+  const map =
+    z.record(z.string(), z.number()).nullish().parse(conf['topology.component.resources.map']) ?? {};
+  const ofAcker =
+    component === 'acker' ? numberOrNull(conf, `topology.acker.resources.${kind}.memory.mb`) : null;
   return map[`${kind}.memory.mb`] ?? map[legacyKey] ?? ofAcker ?? number(conf, legacyKey);
 }

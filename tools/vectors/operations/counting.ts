@@ -35,7 +35,9 @@ const computeExecutorsSchema = z.object({
 export const runComputeExecutors: Operation = ({ input }) => {
   const { componentToTasks, componentExecutors } = computeExecutorsSchema.parse(input);
   const counts = new Map(
-    Object.entries(componentExecutors).flatMap(([id, count]) => (count === null ? [] : [[id, count] as const])),
+    Object.entries(componentExecutors).flatMap(([id, count]) =>
+      count === null ? [] : [[id, count] as const],
+    ),
   );
   const executors: [...ExecutorRange, string][] = [];
   for (const [component, unordered] of Object.entries(componentToTasks)) {
@@ -44,7 +46,9 @@ export const runComputeExecutors: Operation = ({ input }) => {
     // A component's tasks are numbered without gaps; lists with gaps are split as lists.
     const ranges =
       run === undefined
-        ? partitionFixed(counts.get(component) ?? 0, tasks).map((chunk) => [chunk[0]!, chunk.at(-1)!] as const)
+        ? partitionFixed(counts.get(component) ?? 0, tasks).map(
+            (chunk) => [chunk[0]!, chunk.at(-1)!] as const,
+          )
         : computeExecutors([run], counts).map(({ range }) => range);
     executors.push(...ranges.map(([first, last]): [number, number, string] => [first, last, component]));
   }
@@ -67,7 +71,7 @@ const taskInfoSchema = z.object({
 export const runTaskInfo: Operation = ({ input }) => {
   const { topologyConf, clusterConf, componentTasks } = taskInfoSchema.parse(input);
   const conf = configuration(clusterConf, topologyConf);
-  const workers = number(conf, 'topology.workers');
+  const workers = numberOrNull(conf, 'topology.workers') ?? 1;
   const numbered = numberTasks([
     ...Object.entries(componentTasks),
     ...systemTaskCounts({
@@ -96,7 +100,7 @@ export const runAckerCount: Operation = ({ input }) => {
   const { resourceAware, topologyConf, clusterConf, components } = ackerCountSchema.parse(input);
   const conf = configuration(clusterConf, topologyConf);
   const setting = numberOrNull(conf, 'topology.acker.executors');
-  const workers = number(conf, 'topology.workers');
+  const workers = numberOrNull(conf, 'topology.workers') ?? 1;
   if (!resourceAware) {
     const count = ackerCount({ setting, workers });
     return { ackerTasks: exact(count), ackerExecutors: exact(count), hasAckers: exact(hasAckers(setting)) };

@@ -29,7 +29,8 @@ export const runAliveExecutors: Operation = ({ input }) => {
   const parsed = aliveSchema.parse(input);
   const limits = livenessLimits({
     clusterTimeoutMs: parsed.nimbusTaskTimeoutSecs * 1000,
-    topologyTimeoutMs: parsed.topologyWorkerTimeoutSecs == null ? null : parsed.topologyWorkerTimeoutSecs * 1000,
+    topologyTimeoutMs:
+      parsed.topologyWorkerTimeoutSecs == null ? null : parsed.topologyWorkerTimeoutSecs * 1000,
     launchTimeoutMs: parsed.nimbusTaskLaunchSecs * 1000,
   });
   const alive: ExecutorRange[] = [];
@@ -55,7 +56,9 @@ export const runAliveExecutors: Operation = ({ input }) => {
     ...facts,
     deadPorts: { value: Object.fromEntries(deadPorts), compare: 'sets-without-empty' },
     visiblePorts: { value: Object.fromEntries(visible), compare: 'sets-without-empty' },
-    schedulerAssignment: sets(workers.map(({ supervisor: node, port, executors }) => ({ node, port, executors }))),
+    schedulerAssignment: sets(
+      workers.map(({ supervisor: node, port, executors }) => ({ node, port, executors })),
+    ),
   };
 };
 

@@ -23,7 +23,11 @@ export const runSchedule: Operation = (test) => {
   const result = strategyOf(configuration(parsed.conf))(snapshot);
   const [failure] = result.failures.values();
   const stormThrows = test.expected['error'] === true;
-  if (failure !== undefined && !stormThrows) return { error: exact(String(failure)) };
+  if (failure !== undefined && !stormThrows) {
+    return {
+      error: exact(failure instanceof Error ? failure.message : 'a value that is no error was thrown'),
+    };
+  }
   const facts = factsOf(snapshot, result);
   if (!stormThrows) return facts;
   // Where Storm throws, an explicit error or a sound placement that leaves all live workers as they are is right.
@@ -46,7 +50,8 @@ function schedulerOf({ scheduler, file, input }: VectorCase): string {
   const byFile = SCHEDULERS.find((name) => file.startsWith(name));
   if (byFile !== undefined) return byFile;
   const { topologies, conf } = input;
-  if (Array.isArray(topologies) && topologies.some((one: unknown) => has(one, 'components'))) return 'resource-aware';
+  if (Array.isArray(topologies) && topologies.some((one: unknown) => has(one, 'components')))
+    return 'resource-aware';
   if (has(conf, 'isolation.scheduler.machines')) return 'isolation';
   return has(conf, 'multitenant.scheduler.user.pools') ? 'multitenant' : 'default';
 }

@@ -26,6 +26,9 @@ const CHECKED_COUNTS: readonly (readonly [key: string, minimum: 0 | 1])[] = [
   ['topology.ras.acker.executors.per.worker', 0],
 ];
 
+/** With exactly this scheduler the limit of workers does not hold. */
+const RESOURCE_AWARE = 'org.apache.storm.scheduler.resource.ResourceAwareScheduler';
+
 const normaliseSchema = z.object({
   topologyName: z.string().default('topology'),
   topologyConf: configurationSchema,
@@ -80,7 +83,10 @@ export const runNormalise: Operation = ({ input }) => {
     }),
     system: systemOptions(conf),
     workers: numberIfValid(topologyConf, 'topology.workers') ?? 1,
-    maxWorkers: resourceAware ? null : numberOrNull(conf, 'nimbus.slots.perTopology'),
+    maxWorkers:
+      resourceAware || conf['storm.scheduler'] === RESOURCE_AWARE
+        ? null
+        : numberOrNull(conf, 'nimbus.slots.perTopology'),
     maxExecutors: numberOrNull(conf, 'nimbus.executors.perTopology'),
   });
   if (outcome.kind === 'refused') return { error: exact('InvalidTopology'), reason: exact(outcome.reason) };

@@ -7,7 +7,8 @@ import { parseCases, readCases, type VectorCase, vectorFiles } from '../../tools
 import { runCase } from '../../tools/vectors/run-case.js';
 
 const folder = dirname(fileURLToPath(import.meta.url));
-const files = vectorFiles([join(folder, 'storm'), join(folder, 'storm-random')]);
+const vectors = join(folder, '..', 'vectors');
+const files = vectorFiles([vectors]);
 
 function casesOf(file: string): readonly VectorCase[] {
   const read = readCases(file);
@@ -21,13 +22,20 @@ describe('the vectors of Storm', () => {
   });
 
   for (const file of files) {
-    it(`agree: ${file.slice(folder.length + 1)}`, () => {
-      for (const test of casesOf(file)) expect({ [test.name]: runCase(test) }).toEqual({ [test.name]: { kind: 'passed' } });
+    it(`agree: ${file.slice(vectors.length + 1)}`, () => {
+      for (const test of casesOf(file))
+        expect({ [test.name]: runCase(test) }).toEqual({ [test.name]: { kind: 'passed' } });
     });
   }
 
   it('disagree as soon as any expected value is another one', () => {
-    const toleratedKeys = new Set(['orderDependent', 'keptWorkers', 'stormError', 'error', 'maxTotalWorkers']);
+    const toleratedKeys = new Set([
+      'orderDependent',
+      'keptWorkers',
+      'stormError',
+      'error',
+      'maxTotalWorkers',
+    ]);
     for (const test of files.flatMap(casesOf)) {
       if (test.expected['stormError'] !== undefined) continue;
       for (const [key, value] of Object.entries(test.expected)) {
@@ -55,7 +63,9 @@ describe('the runner', () => {
   it('counts an unknown operation, scheduler or fact as not supported', () => {
     expect(runCase(base).kind).toBe('not supported');
     expect(runCase({ ...base, input: { op: 'transition' } }).kind).toBe('not supported');
-    expect(runCase({ ...base, file: 'isolation.json', input: { op: 'schedule' } }).kind).toBe('not supported');
+    expect(runCase({ ...base, file: 'isolation.json', input: { op: 'schedule' } }).kind).toBe(
+      'not supported',
+    );
     const input = { op: 'integerDivided', sum: 1, pieces: 1 };
     expect(runCase({ ...base, input, expected: { newFact: 1 } }).kind).toBe('not supported');
   });
@@ -72,8 +82,12 @@ describe('the runner', () => {
   });
 
   it('names the file and the place of what cannot be read', () => {
-    expect(parseCases('a.json', '{')).toMatchObject({ problem: expect.stringContaining('a.json: not JSON') as string });
-    expect(parseCases('a.json', '{}')).toMatchObject({ problem: expect.stringContaining('list of cases') as string });
+    expect(parseCases('a.json', '{')).toMatchObject({
+      problem: expect.stringContaining('a.json: not JSON') as string,
+    });
+    expect(parseCases('a.json', '{}')).toMatchObject({
+      problem: expect.stringContaining('list of cases') as string,
+    });
     expect(parseCases('a.json', '[{"name":1}]')).toMatchObject({
       problem: expect.stringContaining('case 1 is malformed') as string,
     });

@@ -1,0 +1,362 @@
+/**
+ * The working copy of a cluster snapshot that a strategy changes while it places topologies.
+ *
+ * C1: a slot is held by one topology at most; C2: an executor has one slot at most. Machines and executors are indexed
+ * by integer; free slots are taken from a heap, so no operation looks at all machines or all executors.
+ * Source: the helper operations of Storm's `Cluster`.
+ */
+import { IsobarError } from '../base/index.js';
+import type { ExecutorRange } from './assignment.js';
+import type { ClusterSnapshot, ClusterTopology, Placement, PlacedWorker, Slot } from './cluster-snapshot.js';
+import { compareSlots, slotKey } from './cluster-snapshot.js';
+import type { PlannedExecutor } from './executors.js';
+import { FreeSlotOrder } from './free-slot-order.js';
+import { compareRanges, compareText, rangeKey } from './order.js';
+
+/** A machine, known or only named by a placement. */
+interface Machine {
+  readonly index: number;
+  readonly id: string;
+  readonly host: string;
+  /** Registered in this round; false: workers are still placed on it, but it is away. */
+  readonly known: boolean;
+  readonly blacklisted: boolean;
+  readonly uptimeMs: number;
+  readonly offered: ReadonlySet<number>;
+  /** Slots held by any topology, whether or not they are still offered. */
+  readonly held: Map<number, Worker>;
+  /** Free slots on which something may be placed, descending, so that the lowest is taken from the end. */
+  readonly free: number[];
+}
+
+interface Worker {
+  readonly machine: Machine;
+  readonly port: number;
+  readonly topology: TopologyState;
+  readonly executors: ExecutorRange[];
+}
+
+interface TopologyState {
+  readonly id: string;
+  readonly workers: number;
+  /** In ascending order of first task. */
+  readonly executors: readonly PlannedExecutor[];
+  /** Index into `executors` by first task. */
+  readonly indexOfFirst: ReadonlyMap<number, number>;
+  readonly assigned: Uint8Array;
+  assignedCount: number;
+  /** Placed executors that the topology no longer has. */
+  readonly stale: Set<string>;
+  readonly placed: Set<Worker>;
+}
+
+export class WorkingCluster {
+  readonly #machines: Machine[] = [];
+  readonly #machineById = new Map<string, Machine>();
+  readonly #topologies = new Map<string, TopologyState>();
+  readonly #freeOrder: FreeSlotOrder;
+  #freeSlots = 0;
+  #steps = 0;
+
+  /** Entries of the placement that conflict with others, or name an unknown topology, are left out. */
+  constructor(snapshot: ClusterSnapshot) {
+    const blacklist = snapshot.blacklistedHosts ?? new Set<string>();
+    for (const { id, host, ports, uptimeMs } of sortedBy(snapshot.supervisors, ({ id }) => id)) {
+      const blacklisted = blacklist.has(host);
+      this.#addMachine({ id, host, known: true, blacklisted, uptimeMs: uptimeMs ?? Infinity, ports });
+    }
+    this.#freeOrder = new FreeSlotOrder(this.#machines);
+    for (const topology of sortedBy(snapshot.topologies, ({ id }) => id)) {
+      this.#topologies.set(topology.id, toState(topology));
+    }
+    for (const [id, workers] of sortedBy([...snapshot.placement], ([key]) => key)) {
+      const topology = this.#topologies.get(id);
+      if (topology === undefined) continue;
+      for (const worker of [...workers].sort(compareSlots)) {
+        if (this.#conflict(worker, topology, worker.executors) === undefined)
+          this.#place(worker, topology, worker.executors);
+      }
+    }
+  }
+
+  /** Elementary steps so far: heap moves, slots taken and executors placed. */
+  get steps(): number {
+    return this.#steps + this.#freeOrder.steps;
+  }
+
+  /** Ids of all topologies, ascending. */
+  topologyIds(): readonly string[] {
+    return [...this.#topologies.keys()];
+  }
+
+  /** Ids of the registered supervisors, ascending. */
+  supervisorIds(): readonly string[] {
+    return this.#machines.filter(({ known }) => known).map(({ id }) => id);
+  }
+
+  wantedWorkers(topologyId: string): number {
+    return this.#topology(topologyId).workers;
+  }
+
+  executorCount(topologyId: string): number {
+    return this.#topology(topologyId).executors.length;
+  }
+
+  /** Ports held by any topology, ascending, whether or not the supervisor still offers them. */
+  usedPorts(supervisor: string): readonly number[] {
+    return ascending(this.#machineById.get(supervisor)?.held.keys() ?? []);
+  }
+
+  /** Ports on which something may be placed, used ones included, ascending; none on a blacklisted host. */
+  assignablePorts(supervisor: string): readonly number[] {
+    const machine = this.#machineById.get(supervisor);
+    return machine === undefined || machine.blacklisted ? [] : ascending(machine.offered);
+  }
+
+  /** Assignable ports that are not used, ascending. */
+  availablePorts(supervisor: string): readonly number[] {
+    return [...(this.#machineById.get(supervisor)?.free ?? [])].reverse();
+  }
+
+  /** Available slots over all supervisors. */
+  get freeSlotCount(): number {
+    return this.#freeSlots;
+  }
+
+  /** Is the host of this supervisor blacklisted? false for an unknown one. */
+  isBlacklisted(supervisor: string): boolean {
+    return this.#machineById.get(supervisor)?.blacklisted ?? false;
+  }
+
+  /** For how long the supervisor has been up, ms; infinite if it did not say, 0 if it is not known. */
+  uptimeMs(supervisor: string): number {
+    return this.#machineById.get(supervisor)?.uptimeMs ?? 0;
+  }
+
+  /** Is the slot offered by a registered supervisor on a host that is not blacklisted? */
+  isAssignable({ supervisor, port }: Slot): boolean {
+    const machine = this.#machineById.get(supervisor);
+    return machine !== undefined && machine.known && !machine.blacklisted && machine.offered.has(port);
+  }
+
+  /** Slots that the topology holds. */
+  assignedWorkers(topologyId: string): number {
+    return this.#topology(topologyId).placed.size;
+  }
+
+  /** Executors of the topology that have no slot, in ascending order of first task. */
+  unassignedExecutors(topologyId: string): PlannedExecutor[] {
+    const { executors, assigned } = this.#topology(topologyId);
+    return executors.filter((_, index) => assigned[index] === 0);
+  }
+
+  /** Does the topology want more workers than it has, or has it an executor without a slot? */
+  needsScheduling(topologyId: string): boolean {
+    return (
+      this.assignedWorkers(topologyId) < this.wantedWorkers(topologyId) || this.hasUnassigned(topologyId)
+    );
+  }
+
+  hasUnassigned(topologyId: string): boolean {
+    const { assignedCount, executors } = this.#topology(topologyId);
+    return assignedCount < executors.length;
+  }
+
+  /** The topology's workers, in order of supervisor and port. */
+  workersOf(topologyId: string): PlacedWorker[] {
+    return [...this.#topology(topologyId).placed].map(toPlacedWorker).sort(compareSlots);
+  }
+
+  /** All topologies that hold a slot. */
+  placement(): Placement {
+    const ids = this.topologyIds().filter((id) => this.assignedWorkers(id) > 0);
+    return new Map(ids.map((id) => [id, this.workersOf(id)]));
+  }
+
+  /**
+   * The first `count` available slots in interleaved order (see `FreeSlotOrder`). Nothing is taken yet.
+   * Cost: O(count log machines).
+   */
+  firstFreeSlots(count: number): Slot[] {
+    return this.#freeOrder.first(count);
+  }
+
+  /**
+   * Gives a free slot to a topology. Does not ask whether the supervisor exists or offers the port.
+   *
+   * @throws SLOT_OCCUPIED, TOPOLOGY_NOT_ALIVE, EXECUTOR_ALREADY_ASSIGNED
+   */
+  assign(slot: Slot, topologyId: string, executors: readonly ExecutorRange[]): void {
+    const topology = this.#topologies.get(topologyId);
+    const conflict = this.#conflict(slot, topology, executors);
+    if (conflict !== undefined) throw conflict;
+    // Without a topology there is a conflict.
+    this.#place(slot, topology!, executors);
+  }
+
+  /**
+   * Adds executors to a worker that the topology already has.
+   *
+   * @throws SLOT_OCCUPIED if the slot is not the topology's, EXECUTOR_ALREADY_ASSIGNED
+   */
+  extend(slot: Slot, topologyId: string, executors: readonly ExecutorRange[]): void {
+    const topology = this.#topology(topologyId);
+    const worker = this.#machineById.get(slot.supervisor)?.held.get(slot.port);
+    if (worker?.topology !== topology) throw occupied(slot, worker?.topology.id ?? 'nobody');
+    for (const range of executors) {
+      if (isAssigned(topology, range)) throw alreadyAssigned(topologyId, range);
+    }
+    for (const range of executors) this.#mark(topology, range, 1);
+    worker.executors.push(...executors);
+    worker.executors.sort(compareRanges);
+  }
+
+  /** Takes a slot from whoever holds it; nothing happens if nobody does. */
+  freeSlot(slot: Slot): void {
+    const machine = this.#machineById.get(slot.supervisor);
+    const worker = machine?.held.get(slot.port);
+    if (machine === undefined || worker === undefined) return;
+    machine.held.delete(slot.port);
+    worker.topology.placed.delete(worker);
+    for (const range of worker.executors) this.#mark(worker.topology, range, 0);
+    if (machine.known && !machine.blacklisted && machine.offered.has(slot.port)) {
+      const place = machine.free.findIndex((port) => port < slot.port);
+      machine.free.splice(place < 0 ? machine.free.length : place, 0, slot.port);
+      this.#freeSlots++;
+      this.#freeOrder.changed(machine);
+    }
+  }
+
+  #addMachine(
+    machine: Pick<Machine, 'id' | 'host' | 'known' | 'blacklisted' | 'uptimeMs'> & {
+      ports: readonly number[];
+    },
+  ): Machine {
+    const { ports, ...facts } = machine;
+    const offered = new Set(ports);
+    const free = machine.blacklisted ? [] : [...offered].sort((a, b) => b - a);
+    const added: Machine = { ...facts, index: this.#machines.length, offered, held: new Map(), free };
+    this.#machines.push(added);
+    this.#machineById.set(added.id, added);
+    this.#freeSlots += free.length;
+    return added;
+  }
+
+  #conflict(
+    slot: Slot,
+    topology: TopologyState | undefined,
+    executors: readonly ExecutorRange[],
+  ): IsobarError | undefined {
+    const holder = this.#machineById.get(slot.supervisor)?.held.get(slot.port);
+    if (holder !== undefined) return occupied(slot, holder.topology.id);
+    if (topology === undefined) {
+      return new IsobarError(
+        'TOPOLOGY_NOT_ALIVE',
+        `Slot ${slotKey(slot)} cannot be given to an unknown topology.`,
+      );
+    }
+    const twice = executors.find((range) => isAssigned(topology, range));
+    return twice === undefined ? undefined : alreadyAssigned(topology.id, twice);
+  }
+
+  #place(slot: Slot, topology: TopologyState, executors: readonly ExecutorRange[]): void {
+    const machine =
+      this.#machineById.get(slot.supervisor) ??
+      this.#addMachine({
+        id: slot.supervisor,
+        host: '',
+        known: false,
+        blacklisted: false,
+        uptimeMs: 0,
+        ports: [],
+      });
+    const worker: Worker = {
+      machine,
+      port: slot.port,
+      topology,
+      executors: [...executors].sort(compareRanges),
+    };
+    machine.held.set(slot.port, worker);
+    topology.placed.add(worker);
+    for (const range of executors) this.#mark(topology, range, 1);
+    // The slots that strategies take are the lowest ones, which stand at the end.
+    const place = machine.free.lastIndexOf(slot.port);
+    if (place >= 0) {
+      machine.free.splice(place, 1);
+      this.#freeSlots--;
+      this.#freeOrder.changed(machine);
+    }
+  }
+
+  #mark(topology: TopologyState, range: ExecutorRange, value: 0 | 1): void {
+    this.#steps++;
+    const index = indexOf(topology, range);
+    if (index === undefined) {
+      if (value === 1) topology.stale.add(rangeKey(range));
+      else topology.stale.delete(rangeKey(range));
+      return;
+    }
+    topology.assignedCount += value - topology.assigned[index]!;
+    topology.assigned[index] = value;
+  }
+
+  #topology(id: string): TopologyState {
+    const topology = this.#topologies.get(id);
+    if (topology === undefined) {
+      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `Topology "${id}" is not in this snapshot.`, { found: id });
+    }
+    return topology;
+  }
+}
+
+function toState({ id, workers, executors: unsorted }: ClusterTopology): TopologyState {
+  const executors = [...unsorted].sort((a, b) => compareRanges(a.range, b.range));
+  return {
+    id,
+    workers,
+    executors,
+    indexOfFirst: new Map(executors.map(({ range: [first] }, index) => [first, index])),
+    assigned: new Uint8Array(executors.length),
+    assignedCount: 0,
+    stale: new Set(),
+    placed: new Set(),
+  };
+}
+
+function indexOf({ indexOfFirst, executors }: TopologyState, range: ExecutorRange): number | undefined {
+  const index = indexOfFirst.get(range[0]);
+  return index !== undefined && executors[index]!.range[1] === range[1] ? index : undefined;
+}
+
+function isAssigned(topology: TopologyState, range: ExecutorRange): boolean {
+  const index = indexOf(topology, range);
+  return index === undefined ? topology.stale.has(rangeKey(range)) : topology.assigned[index] === 1;
+}
+
+function toPlacedWorker({ machine, port, executors }: Worker): PlacedWorker {
+  return { supervisor: machine.id, port, executors: [...executors] };
+}
+
+function occupied(slot: Slot, holder: string): IsobarError {
+  return new IsobarError('SLOT_OCCUPIED', `Slot ${slotKey(slot)} is held by ${holder}.`, {
+    expected: 'a free slot',
+    found: holder,
+    where: slotKey(slot),
+  });
+}
+
+function alreadyAssigned(topologyId: string, range: ExecutorRange): IsobarError {
+  return new IsobarError(
+    'EXECUTOR_ALREADY_ASSIGNED',
+    `Executor ${rangeKey(range)} of ${topologyId} already has a slot.`,
+    { expected: 'an executor without a slot', found: rangeKey(range), where: topologyId },
+  );
+}
+
+function ascending(numbers: Iterable<number>): number[] {
+  return [...numbers].sort((a, b) => a - b);
+}
+
+function sortedBy<T>(items: readonly T[], key: (item: T) => string): T[] {
+  return [...items].sort((a, b) => compareText(key(a), key(b)));
+}

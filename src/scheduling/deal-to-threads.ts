@@ -1,0 +1,69 @@
+/**
+ * Deals the executors of one worker to its executor threads, balanced by load.
+ * Source: the rule of FLIP-370's task-balanced slot sharing, with threads in the place of slots.
+ */
+import { IsobarError } from '../base/index.js';
+import type { ExecutorRange } from './assignment.js';
+import { ACKER } from './system-components.js';
+
+export interface ExecutorToDeal {
+  readonly range: ExecutorRange;
+  readonly component: string;
+  /** What the executor weighs; default 1, and 0 for ackers. */
+  readonly load?: number;
+}
+
+/**
+ * The thread (from 0) of each executor, in the order given.
+ *
+ * With equal loads, component by component: one that fills all threads equally goes by index, so that executors of the
+ * same index meet; any other continues where the last one stopped. So threads differ by one executor at most. With
+ * unequal loads, heaviest first to the least loaded thread. Executors without load have a round of their own.
+ */
+export function dealToThreads(executors: readonly ExecutorToDeal[], threads: number): number[] {
+  if (!Number.isInteger(threads) || threads < 1) {
+    throw new IsobarError('INTERNAL', `Executors cannot be dealt to ${threads} threads.`, {
+      expected: 'a whole number of at least 1',
+      found: String(threads),
+      where: 'dealToThreads',
+    });
+  }
+  const loads = executors.map(({ load, component }) => Math.max(0, load ?? (component === ACKER ? 0 : 1)));
+  const weighing = loads.filter((load) => load > 0);
+  const threadOf = new Array<number>(executors.length).fill(0);
+  const places = (wanted: (load: number) => boolean): Map<string, number[]> => {
+    const byComponent = new Map<string, number[]>();
+    executors.forEach(({ component }, place) => {
+      if (!wanted(loads[place]!)) return;
+      const list = byComponent.get(component);
+      if (list === undefined) byComponent.set(component, [place]);
+      else list.push(place);
+    });
+    return byComponent;
+  };
+  const deal = (byComponent: Map<string, number[]>): void => {
+    let next = 0;
+    for (const list of byComponent.values()) {
+      const start = list.length % threads === 0 ? 0 : next;
+      list.forEach((place, index) => (threadOf[place] = (start + index) % threads));
+      next = (next + list.length) % threads;
+    }
+  };
+  deal(places((load) => load === 0));
+  if (weighing.every((load) => load === weighing[0])) deal(places((load) => load > 0));
+  else dealByLoad(loads, threads, threadOf);
+  return threadOf;
+}
+
+/** Heaviest first to the least loaded thread, ties to the lowest; cost O(E log E + E T) for T threads of one worker. */
+function dealByLoad(loads: readonly number[], threads: number, threadOf: number[]): void {
+  const sums = new Array<number>(threads).fill(0);
+  const heaviestFirst = [...loads.keys()].filter((place) => loads[place]! > 0);
+  heaviestFirst.sort((a, b) => loads[b]! - loads[a]! || a - b);
+  for (const place of heaviestFirst) {
+    let least = 0;
+    for (let thread = 1; thread < threads; thread++) if (sums[thread]! < sums[least]!) least = thread;
+    threadOf[place] = least;
+    sums[least]! += loads[place]!;
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import { compileSettings, hasCode, type RawSettings } from '../base/index.js';
+import type { ComponentDescription, TopologyDescription } from '../topology/index.js';
+import { planTopology } from './plan-topology.js';
+
+function component(id: string, parallelism: number, tasks: number | null = null): ComponentDescription {
+  return {
+    id,
+    kind: 'bolt',
+    parallelism,
+    tasks,
+    streams: [],
+    inputs: [],
+    subscriptions: [],
+    stateful: false,
+    movable: false,
+    tickMs: null,
+    manual: false,
+    unordered: false,
+  };
+}
+
+function plan(components: readonly ComponentDescription[], settings: RawSettings = {}) {
+  const description: TopologyDescription = {
+    format: 1,
+    name: 'clicks',
+    settings: {},
+    components,
+    warnings: [],
+  };
+  return planTopology(description, compileSettings(settings));
+}
+
+function codeOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    return error instanceof Error && 'code' in error
+      ? `${String(error.code)}: ${error.message}`
+      : String(error);
+  }
+  return 'nothing was thrown';
+}
+
+describe('planning a topology', () => {
+  it('numbers tasks in name order, one acker per worker', () => {
+    const { tasks, executors, ackers, topologyWorkers, adjustments } = plan(
+      [component('words', 2), component('count', 2, 4)],
+      { 'topology.workers': 2 },
+    );
+    expect(topologyWorkers).toBe(2);
+    expect(ackers).toBe(2);
+    expect(tasks).toEqual([
+      { component: '__acker', first: 1, last: 2 },
+      { component: 'count', first: 3, last: 6 },
+      { component: 'words', first: 7, last: 8 },
+    ]);
+    expect(executors.map(({ range }) => range)).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 4],
+      [5, 6],
+      [7, 7],
+      [8, 8],
+    ]);
+    expect(adjustments).toEqual([]);
+  });
+
+  it('has no ackers when acking is off', () => {
+    const { tasks, ackers } = plan([component('words', 1)], { 'topology.ackers': 0 });
+    expect(ackers).toBe(0);
+    expect(tasks).toEqual([{ component: 'words', first: 1, last: 1 }]);
+  });
+
+  it('gives topology.tasks to every component that sets none', () => {
+    const { tasks } = plan([component('a', 1), component('b', 1, 2)], {
+      'topology.tasks': 3,
+      'topology.ackers': 0,
+    });
+    expect(tasks.map(({ first, last }) => last - first + 1)).toEqual([3, 2]);
+  });
+
+  it('reports every count that it adjusts', () => {
+    const { adjustments } = plan([component('a', 8, 2), component('b', 6)], {
+      'topology.max-task-parallelism': 4,
+      'topology.workers': 9,
+      'topology.ackers': 0,
+    });
+    expect(adjustments).toEqual([
+      'Component "a" has 2 executors instead of 8, because it has 2 tasks.',
+      'Component "b" has 4 tasks instead of 6, because topology.max-task-parallelism is 4.',
+      'Component "b" has 4 executors instead of 6, because it has 4 tasks.',
+      'topology.workers is 9, but there are 6 executors: at most 6 workers will run.',
+    ]);
+  });
+
+  it.each([0, -1, 1.5, Number.NaN, 1_000_001, Number.POSITIVE_INFINITY])(
+    'refuses the parallelism %s',
+    (hint) => {
+      expect(codeOf(() => plan([component('a', hint)]))).toMatch(
+        /^PARALLELISM_ILLEGAL: Component "a" .* whole number/,
+      );
+      expect(codeOf(() => plan([component('a', 1, hint)]))).toMatch(
+        /^PARALLELISM_ILLEGAL: Component "a" .* tasks/,
+      );
+    },
+  );
+
+  it('refuses a component that would never run', () => {
+    expect(codeOf(() => plan([component('a', 1)], { 'topology.tasks': 0 }))).toMatch(
+      /^PARALLELISM_ILLEGAL.*topology.tasks/,
+    );
+  });
+
+  it('refuses more workers or executors than the limits allow, counting hints and not tasks', () => {
+    expect(
+      codeOf(() => plan([component('a', 1)], { 'topology.workers': 9, 'nimbus.slots-per-topology': 8 })),
+    ).toBe('TOO_MANY_WORKERS: Topology "clicks" asks for 9 workers; nimbus.slots-per-topology allows 8.');
+    expect(codeOf(() => plan([component('a', 9, 2)], { 'nimbus.executors-per-topology': 8 }))).toBe(
+      'TOO_MANY_EXECUTORS: Topology "clicks" asks for 9 executors; nimbus.executors-per-topology allows 8.',
+    );
+    expect(plan([component('a', 8)], { 'nimbus.executors-per-topology': 8 }).executors).toHaveLength(9);
+  });
+
+  it('refuses a topology whose tasks would not fit into a daemon', () => {
+    const many = Array.from({ length: 11 }, (_, index) => component(`c${index}`, 1_000_000));
+    try {
+      plan(many);
+      expect.unreachable();
+    } catch (error) {
+      expect(hasCode(error, 'PARALLELISM_ILLEGAL')).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,148 @@
+/**
+ * Steps 1 and 2 of the pipeline for a submitted topology: description and settings → workers, tasks and executors of
+ * every component, `__acker` included. Stricter than Storm where Storm runs nothing in silence: a component without
+ * tasks is an error here. Whatever is adjusted is reported as a sentence.
+ */
+import { IsobarError, type Settings } from '../base/index.js';
+import type { ComponentDescription, TopologyDescription } from '../topology/index.js';
+import { ackerCount } from './ackers.js';
+import type { ComponentTasks } from './assignment.js';
+import { computeExecutors, type PlannedExecutor } from './executors.js';
+import { numberTasks } from './numbering.js';
+import { type ComponentCounts, exceededLimit, normaliseComponent } from './parallelism.js';
+import { ACKER } from './system-components.js';
+
+/** The counts of a topology, ready to be placed. */
+export interface TopologyPlan {
+  /** Workers wanted. */
+  readonly topologyWorkers: number;
+  /** Numbering of all components that have tasks, in order of first task. */
+  readonly tasks: readonly ComponentTasks[];
+  /** In order of first task. */
+  readonly executors: readonly PlannedExecutor[];
+  /** Acker executors (and tasks); 0: acking is off. */
+  readonly ackers: number;
+  /** One sentence for each count that differs from what was asked for. */
+  readonly adjustments: readonly string[];
+}
+
+const MAX_PARALLELISM = 1_000_000;
+/** Bounds the memory that one submission can take from a daemon. */
+const MAX_TASKS_PER_TOPOLOGY = 10_000_000;
+
+/**
+ * Plans a topology.
+ *
+ * @throws PARALLELISM_ILLEGAL, TOO_MANY_WORKERS, TOO_MANY_EXECUTORS
+ */
+export function planTopology(description: TopologyDescription, settings: Settings): TopologyPlan {
+  const adjustments: string[] = [];
+  const components = description.components.map((component) => {
+    checkCount(description.name, component, 'parallelism', component.parallelism);
+    if (component.tasks !== null) checkCount(description.name, component, 'tasks', component.tasks);
+    const counts = normaliseComponent({
+      id: component.id,
+      hint: component.parallelism,
+      tasks: component.tasks ?? settings['topology.tasks'],
+      maxTasks: settings['topology.max-task-parallelism'],
+    });
+    if (counts.tasks < 1) throw withoutTasks(description.name, component.id);
+    adjustments.push(...adjustmentsOf(component, counts, settings));
+    return counts;
+  });
+  const workers = settings['topology.workers'];
+  checkLimits(description.name, workers, components, settings);
+
+  const ackers = ackerCount({ setting: settings['topology.ackers'], workers });
+  const tasks = numberTasks([...components.map(({ id, tasks }) => [id, tasks] as const), [ACKER, ackers]]);
+  const executors = computeExecutors(
+    tasks,
+    new Map([...components.map(({ id, executors }) => [id, executors] as const), [ACKER, ackers]]),
+  );
+  if (workers > executors.length) {
+    adjustments.push(
+      `topology.workers is ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
+    );
+  }
+  return { topologyWorkers: workers, tasks, executors, ackers, adjustments };
+}
+
+function checkCount(topology: string, component: ComponentDescription, what: string, value: number): void {
+  if (Number.isInteger(value) && value >= 1 && value <= MAX_PARALLELISM) return;
+  throw new IsobarError(
+    'PARALLELISM_ILLEGAL',
+    `Component "${component.id}" of topology "${topology}" has ${what} ${String(value)}; expected a whole number from 1 to ${MAX_PARALLELISM}.`,
+    {
+      expected: `a whole number from 1 to ${MAX_PARALLELISM}`,
+      found: String(value),
+      where: `${component.id}.${what}`,
+    },
+  );
+}
+
+function withoutTasks(topology: string, component: string): IsobarError {
+  return new IsobarError(
+    'PARALLELISM_ILLEGAL',
+    `Component "${component}" of topology "${topology}" would have no task, because topology.tasks is 0; it would never run.`,
+    { expected: 'at least 1 task', found: '0', where: 'topology.tasks' },
+  );
+}
+
+function adjustmentsOf(
+  component: ComponentDescription,
+  counts: ComponentCounts,
+  settings: Settings,
+): string[] {
+  const sentences: string[] = [];
+  const asked = component.tasks ?? settings['topology.tasks'] ?? component.parallelism;
+  if (counts.tasks < asked) {
+    sentences.push(
+      `Component "${component.id}" has ${plural(counts.tasks, 'task')} instead of ${asked}, because topology.max-task-parallelism is ${counts.tasks}.`,
+    );
+  }
+  if (counts.executors < counts.storedExecutors) {
+    sentences.push(
+      `Component "${component.id}" has ${plural(counts.executors, 'executor')} instead of ${counts.storedExecutors}, because it has ${plural(counts.tasks, 'task')}.`,
+    );
+  }
+  return sentences;
+}
+
+function checkLimits(
+  topology: string,
+  workers: number,
+  components: readonly ComponentCounts[],
+  settings: Settings,
+): void {
+  const executors = components.reduce((sum, { storedExecutors }) => sum + storedExecutors, 0);
+  const exceeded = exceededLimit(
+    { workers, executors },
+    {
+      maxWorkers: settings['nimbus.slots-per-topology'],
+      maxExecutors: settings['nimbus.executors-per-topology'],
+    },
+  );
+  if (exceeded !== undefined) {
+    const [code, setting] =
+      exceeded.what === 'workers'
+        ? (['TOO_MANY_WORKERS', 'nimbus.slots-per-topology'] as const)
+        : (['TOO_MANY_EXECUTORS', 'nimbus.executors-per-topology'] as const);
+    throw new IsobarError(
+      code,
+      `Topology "${topology}" asks for ${plural(exceeded.asked, exceeded.what.slice(0, -1))}; ${setting} allows ${exceeded.limit}.`,
+      { expected: `at most ${exceeded.limit}`, found: String(exceeded.asked), where: exceeded.what },
+    );
+  }
+  const tasks = components.reduce((sum, component) => sum + component.tasks, 0);
+  if (tasks > MAX_TASKS_PER_TOPOLOGY) {
+    throw new IsobarError(
+      'PARALLELISM_ILLEGAL',
+      `Topology "${topology}" asks for ${tasks} tasks in all; at most ${MAX_TASKS_PER_TOPOLOGY} are possible.`,
+      { expected: `at most ${MAX_TASKS_PER_TOPOLOGY} tasks`, found: String(tasks), where: 'tasks' },
+    );
+  }
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,81 @@
+/** What goes into a scheduling round, and what comes out. */
+import type { ErrorRecord, LogFields, Settings } from '../base/index.js';
+import type { Assignment, ExecutorRange } from './assignment.js';
+import type { PlannedExecutor } from './executors.js';
+import type { TopologyPlan } from './plan-topology.js';
+import type { Strategy } from './strategies/strategy.js';
+
+export interface RoundSupervisor {
+  readonly id: string;
+  readonly host: string;
+  readonly ports: readonly number[];
+  /** Its machine is gone: its executors are dead at once. A supervisor that is only away is left out of the list. */
+  readonly gone?: boolean;
+}
+
+export interface RoundTopology {
+  readonly id: string;
+  readonly plan: TopologyPlan;
+  readonly settings: Settings;
+  /** The assignment in force. */
+  readonly stored: Assignment | undefined;
+  /**
+   * When the last heartbeat for an executor, named by its first task, was received in its present slot, by the clock of
+   * `nowMs`; undefined: none so far.
+   */
+  lastHeartbeatMs(firstTask: number): number | undefined;
+}
+
+export interface RoundInput {
+  readonly nowMs: number;
+  readonly supervisors: readonly RoundSupervisor[];
+  /** All topologies that run, in any order; slots of others count as free. */
+  readonly topologies: readonly RoundTopology[];
+  readonly strategy: 'even' | Strategy;
+  /** Exactly as Storm decides, without Isobar's additions. Default: false. */
+  readonly compatibility?: boolean;
+}
+
+export interface DeadExecutor extends PlannedExecutor {
+  readonly supervisor: string;
+  readonly port: number;
+  /** `gone`: with its machine. `silent`: its heartbeats stopped. `never-started`: none came within the launch time. */
+  readonly cause: 'gone' | 'silent' | 'never-started';
+}
+
+/** An entry for the log: a fixed past-tense event and its values. */
+export interface RoundLogLine {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly event: string;
+  readonly fields: LogFields;
+}
+
+interface OutcomeFacts {
+  readonly topologyId: string;
+  readonly dead: readonly DeadExecutor[];
+  /** Executors without a slot after this round, in order of first task. */
+  readonly unplaced: readonly PlannedExecutor[];
+  /** Why, and what to do; null if every executor has a slot. */
+  readonly unplacedReason: string | null;
+}
+
+/** `changed`: `assignment` is to be stored. `failed`: the topology keeps what it had. */
+export type TopologyOutcome =
+  | (OutcomeFacts & {
+      readonly kind: 'changed';
+      readonly assignment: Assignment;
+      /** Supervisors that must hear of it, ascending. */
+      readonly notify: readonly string[];
+      /** Executors that start now: their slot is new or its content changed. */
+      readonly started: readonly ExecutorRange[];
+    })
+  | (OutcomeFacts & { readonly kind: 'unchanged' })
+  | (OutcomeFacts & { readonly kind: 'failed'; readonly error: ErrorRecord });
+
+export interface SchedulingOutcome {
+  /** In order of id. */
+  readonly topologies: readonly TopologyOutcome[];
+  readonly log: readonly RoundLogLine[];
+  /** Executors wait for slots that were hidden in this round only: another round, after the writes, can place them. */
+  readonly runAgain: boolean;
+}

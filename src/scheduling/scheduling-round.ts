@@ -1,0 +1,310 @@
+/**
+ * One scheduling round as a pure function: who is alive → what is free → the strategy → checked assignments.
+ *
+ * R1: what is alive stays where it is. R2: the same input gives the same output, whatever its order. R3: a topology that
+ * fails keeps its assignment and its slots, and the others are placed as usual. R4: no executor is lost in silence.
+ * Source: Storm's `mk-assignments`; unlike there an exception does not end the daemon.
+ */
+import { type ErrorRecord, IsobarError, toIsobarError } from '../base/index.js';
+import { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
+import type { Assignment, SlotAssignment } from './assignment.js';
+import { type ClusterSnapshot, type PlacedWorker, slotKey } from './cluster-snapshot.js';
+import { supervisorsToNotify } from './notify.js';
+import { compareRanges, compareText } from './order.js';
+import type {
+  DeadExecutor,
+  RoundInput,
+  RoundLogLine,
+  RoundSupervisor,
+  RoundTopology,
+  SchedulingOutcome,
+  TopologyOutcome,
+} from './round-types.js';
+import { changedWorkers } from './start-times.js';
+import { evenStrategy } from './strategies/even/even.js';
+import type { SchedulingResult, Unplaced } from './strategies/strategy.js';
+import { validateAssignment } from './validate-assignment.js';
+
+/** A topology whose stored assignment was read. */
+interface ReadTopology {
+  readonly topology: RoundTopology;
+  readonly dead: readonly DeadExecutor[];
+  readonly alive: readonly PlacedWorker[];
+  readonly deadPorts: ReadonlyMap<string, readonly number[]>;
+}
+
+type Failures = Map<
+  string,
+  { readonly topology: RoundTopology; readonly error: ErrorRecord; readonly dead: readonly DeadExecutor[] }
+>;
+
+/** Decides a round; nothing is thrown for what is wrong with one topology. Cost: O(E log E + S log M). */
+export function schedulingRound(input: RoundInput): SchedulingOutcome {
+  const failures: Failures = new Map();
+  const readable: ReadTopology[] = [];
+  const goneSupervisors = new Set(input.supervisors.filter(({ gone }) => gone === true).map(({ id }) => id));
+  for (const topology of [...input.topologies].sort((a, b) => compareText(a.id, b.id))) {
+    try {
+      readable.push(readTopology(topology, goneSupervisors, input.nowMs));
+    } catch (error) {
+      failures.set(topology.id, { topology, error: failure(error, topology.id), dead: [] });
+    }
+  }
+
+  const { supervisors, hiddenSlots } = visibleSupervisors(input.supervisors, readable, failures);
+  const snapshot: ClusterSnapshot = {
+    supervisors,
+    topologies: readable.map(({ topology: { id, plan } }) => ({
+      id,
+      workers: plan.topologyWorkers,
+      executors: plan.executors,
+    })),
+    placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
+  };
+  const { result, faults } = decide(input, snapshot);
+
+  const hosts = new Map(input.supervisors.map(({ id, host }) => [id, host]));
+  const log: RoundLogLine[] = [];
+  for (const { topology, dead } of readable) {
+    const error = faults.get(topology.id);
+    if (error !== undefined) failures.set(topology.id, { topology, error, dead });
+  }
+  const outcomes: TopologyOutcome[] = [...failures].map(([topologyId, { error, dead }]) => ({
+    kind: 'failed',
+    topologyId,
+    error,
+    dead,
+    unplaced: [],
+    unplacedReason: null,
+  }));
+  for (const read of readable) {
+    const { id } = read.topology;
+    if (failures.has(id)) continue;
+    const workers = result.placement.get(id) ?? [];
+    outcomes.push(outcomeOf(read, workers, result.unplaced.get(id), hiddenSlots, hosts, input.nowMs));
+  }
+  outcomes.sort((a, b) => compareText(a.topologyId, b.topologyId));
+  for (const outcome of outcomes) log.push(...logOf(outcome));
+  const waiting = outcomes.some(({ unplaced }) => unplaced.length > 0);
+  // Only slots whose dead executors this round takes away are visible in the next one.
+  const released = outcomes.some(({ kind, dead }) => kind === 'changed' && dead.length > 0);
+  return { topologies: outcomes, log, runAgain: waiting && released && hiddenSlots > 0 };
+}
+
+function readTopology(
+  topology: RoundTopology,
+  goneSupervisors: ReadonlySet<string>,
+  nowMs: number,
+): ReadTopology {
+  const { stored, settings, plan } = topology;
+  const planned = new Map(plan.executors.map((executor) => [executor.range[0], executor]));
+  const limits = livenessLimits({
+    clusterTimeoutMs: settings['topology.worker-timeout'],
+    topologyTimeoutMs: null,
+    launchTimeoutMs: settings['topology.worker-launch-timeout'],
+  });
+  const startedMs = new Map((stored?.slots ?? []).map((slot) => [slotKey(slot), slot.startedMs]));
+  const dead: DeadExecutor[] = [];
+  const { workers, deadPorts } = restrictToAlive(stored?.slots ?? [], (range, { supervisor, port }) => {
+    const executor = planned.get(range[0]);
+    // An executor that the plan no longer has gives way without being called dead.
+    if (executor?.range[1] !== range[1]) return false;
+    const lastHeartbeatMs = topology.lastHeartbeatMs(range[0]);
+    const gone = goneSupervisors.has(supervisor);
+    const signs = { startedMs: startedMs.get(slotKey({ supervisor, port })), lastHeartbeatMs };
+    if (!gone && isAlive(signs, limits, nowMs)) return true;
+    const cause = gone ? 'gone' : lastHeartbeatMs === undefined ? 'never-started' : 'silent';
+    dead.push({ range, component: executor.component, supervisor, port, cause });
+    return false;
+  });
+  dead.sort((a, b) => compareRanges(a.range, b.range));
+  return { topology, dead, alive: workers, deadPorts };
+}
+
+/** Supervisors with the ports on which something may be placed now. */
+function visibleSupervisors(
+  supervisors: readonly RoundSupervisor[],
+  readable: readonly ReadTopology[],
+  failures: Failures,
+): { readonly supervisors: ClusterSnapshot['supervisors']; readonly hiddenSlots: number } {
+  const hidden = new Set<string>();
+  for (const { deadPorts } of readable) {
+    for (const [supervisor, ports] of deadPorts)
+      for (const port of ports) hidden.add(slotKey({ supervisor, port }));
+  }
+  const held = new Set([...failures.values()].flatMap(({ topology }) => readableSlots(topology.stored)));
+  let hiddenSlots = 0;
+  const visible = supervisors
+    .filter(({ gone }) => gone !== true)
+    .map(({ id, host, ports }) => ({
+      id,
+      host,
+      ports: ports.filter((port) => {
+        const key = slotKey({ supervisor: id, port });
+        if (hidden.has(key)) hiddenSlots++;
+        return !hidden.has(key) && !held.has(key);
+      }),
+    }));
+  return { supervisors: visible, hiddenSlots };
+}
+
+/** Slots of an assignment that could not be read as a whole: what can be made out of it stays reserved. */
+function readableSlots(stored: unknown): string[] {
+  const slots: unknown =
+    typeof stored === 'object' && stored !== null && 'slots' in stored ? stored.slots : [];
+  if (!Array.isArray(slots)) return [];
+  return slots.flatMap((slot: unknown) => {
+    if (typeof slot !== 'object' || slot === null || !('supervisor' in slot) || !('port' in slot)) return [];
+    return typeof slot.supervisor === 'string' && typeof slot.port === 'number'
+      ? [slotKey({ supervisor: slot.supervisor, port: slot.port })]
+      : [];
+  });
+}
+
+/** Runs the strategy and checks what it returned. */
+function decide(
+  { strategy, compatibility = false }: RoundInput,
+  snapshot: ClusterSnapshot,
+): { readonly result: SchedulingResult; readonly faults: ReadonlyMap<string, ErrorRecord> } {
+  const schedule = strategy === 'even' ? evenStrategy({ fillLiveWorkers: !compatibility }) : strategy;
+  try {
+    const result = schedule(snapshot);
+    const faults = new Map<string, ErrorRecord>();
+    for (const [id, error] of result.failures) faults.set(id, failure(error, id));
+    for (const [id, sentences] of validateAssignment(snapshot, result)) {
+      if (!faults.has(id)) faults.set(id, invalid(id, sentences));
+    }
+    return { result, faults };
+  } catch (error) {
+    const faults = new Map(snapshot.topologies.map(({ id }) => [id, failure(error, id)]));
+    return { result: { placement: new Map(), unplaced: new Map(), failures: new Map(), steps: 0 }, faults };
+  }
+}
+
+function failure(error: unknown, topologyId: string): ErrorRecord {
+  const { code, message, details, stack } = toIsobarError(error, 'INTERNAL', {
+    where: `scheduling of ${topologyId}`,
+  });
+  return { code, message, details, ...(stack === undefined ? {} : { stack }) };
+}
+
+function invalid(topologyId: string, sentences: readonly string[]): ErrorRecord {
+  const shown = sentences.slice(0, 5).join('; ');
+  const more = sentences.length > 5 ? ` and ${sentences.length - 5} more` : '';
+  const { code, message, details } = new IsobarError(
+    'ASSIGNMENT_INVALID',
+    `The new placement of ${topologyId} was refused: ${shown}${more}.`,
+    { where: topologyId },
+  );
+  // Without the stack, so that the same input gives the same outcome wherever it is decided.
+  return { code, message, details };
+}
+
+function outcomeOf(
+  { topology, dead }: ReadTopology,
+  workers: readonly PlacedWorker[],
+  unplaced: Unplaced | undefined,
+  hiddenSlots: number,
+  hosts: ReadonlyMap<string, string>,
+  nowMs: number,
+): TopologyOutcome {
+  const { id: topologyId, plan, stored } = topology;
+  const facts = {
+    topologyId,
+    dead,
+    unplaced: unplaced?.executors ?? [],
+    unplacedReason: unplaced === undefined ? null : reasonText(topologyId, unplaced, hiddenSlots),
+  };
+  const before = stored?.slots ?? [];
+  const changed = changedWorkers(before, workers);
+  const startsNow = new Set(changed.map(slotKey));
+  const old = new Map(before.map((slot) => [slotKey(slot), slot]));
+  const slots = workers.map((worker): SlotAssignment => {
+    const slot = old.get(slotKey(worker));
+    return {
+      supervisor: worker.supervisor,
+      host: hosts.get(worker.supervisor) ?? slot?.host ?? '',
+      port: worker.port,
+      executors: worker.executors,
+      startedMs: slot === undefined || startsNow.has(slotKey(worker)) ? nowMs : slot.startedMs,
+    };
+  });
+  const assignment: Assignment = {
+    topologyId,
+    version: (stored?.version ?? 0) + 1,
+    tasks: plan.tasks,
+    slots,
+  };
+  if (stored !== undefined && sameAssignment(stored, assignment)) return { kind: 'unchanged', ...facts };
+  return {
+    kind: 'changed',
+    ...facts,
+    assignment,
+    notify: supervisorsToNotify(stored?.slots, slots),
+    started: changed.flatMap(({ executors }) => executors).sort(compareRanges),
+  };
+}
+
+function reasonText(topologyId: string, { reason }: Unplaced, hiddenSlots: number): string {
+  const hidden =
+    hiddenSlots === 0
+      ? ''
+      : ` ${hiddenSlots} more ${hiddenSlots === 1 ? 'slot is' : 'slots are'} held back for this round, because a worker died there.`;
+  return `Topology "${topologyId}" ${reason}${hidden}`;
+}
+
+/** Equal in all but the version. */
+function sameAssignment(a: Assignment, b: Assignment): boolean {
+  return (
+    a.tasks.length === b.tasks.length &&
+    a.tasks.every((one, index) => {
+      const other = b.tasks[index]!;
+      return one.component === other.component && one.first === other.first && one.last === other.last;
+    }) &&
+    a.slots.length === b.slots.length &&
+    changedWorkers(a.slots, b.slots).length === 0 &&
+    a.slots.every((slot, index) => {
+      const other = b.slots[index]!;
+      return (
+        slotKey(slot) === slotKey(other) && slot.host === other.host && slot.startedMs === other.startedMs
+      );
+    })
+  );
+}
+
+function logOf(outcome: TopologyOutcome): RoundLogLine[] {
+  const { topologyId, dead, unplaced, unplacedReason } = outcome;
+  const lines: RoundLogLine[] = [];
+  if (dead.length > 0) {
+    const slots = [...new Set(dead.map(slotKey))];
+    const causes = [...new Set(dead.map(({ cause }) => cause))];
+    lines.push({
+      level: 'warn',
+      event: 'executors.died',
+      fields: { topology: topologyId, count: dead.length, slots, causes },
+    });
+  }
+  if (outcome.kind === 'changed') {
+    const { assignment, started, notify } = outcome;
+    const fields = {
+      version: assignment.version,
+      workers: assignment.slots.length,
+      started: started.length,
+      notify,
+    };
+    lines.push({ level: 'info', event: 'assignment.changed', fields: { topology: topologyId, ...fields } });
+  }
+  if (outcome.kind === 'failed') {
+    const { code, message } = outcome.error;
+    lines.push({
+      level: 'error',
+      event: 'scheduling.failed',
+      fields: { topology: topologyId, code, message },
+    });
+  }
+  if (unplaced.length > 0) {
+    const fields = { topology: topologyId, count: unplaced.length, reason: unplacedReason };
+    lines.push({ level: 'warn', event: 'executors.unplaced', fields });
+  }
+  return lines;
+}

@@ -1,0 +1,96 @@
+/**
+ * The strategy `even`: executors are dealt round robin over the wanted number of slots, in order of their first task.
+ * Live workers are not touched. Topologies are placed in order of id, each seeing the slots that are left.
+ * Source: Storm's `EvenScheduler`.
+ */
+import { WorkingCluster } from '../../cluster.js';
+import type { ClusterSnapshot, PlacedWorker, Slot } from '../../cluster-snapshot.js';
+import type { PlannedExecutor } from '../../executors.js';
+import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
+import { fillLiveWorkers } from './fill-live-workers.js';
+import { fillIdleSupervisors, type IdleSupervisorRules } from './idle-supervisors.js';
+
+export interface EvenOptions {
+  /**
+   * Storm leaves executors unassigned when live workers use up the wanted count. false: exactly so; true: they join the
+   * least loaded live workers of their topology, so that no task is lost for ever.
+   */
+  readonly fillLiveWorkers: boolean;
+  /** Not given: workers are never moved onto idle supervisors. */
+  readonly idleSupervisors?: IdleSupervisorRules;
+}
+
+/** The `even` strategy. Cost: O(E log E + S log M) for E executors, S slots that are given out and M machines. */
+export function evenStrategy(options: EvenOptions): Strategy {
+  return (snapshot) => {
+    const cluster = new WorkingCluster(snapshot);
+    const ids = cluster.topologyIds().filter((id) => snapshot.scheduleOnly?.has(id) ?? true);
+    if (options.idleSupervisors !== undefined) fillIdleSupervisors(cluster, ids, options.idleSupervisors);
+    const failures = new Map<string, unknown>();
+    for (const id of ids) {
+      try {
+        if (!cluster.needsScheduling(id)) continue;
+        scheduleEvenly(cluster, id);
+        if (options.fillLiveWorkers) fillLiveWorkers(cluster, id);
+      } catch (error) {
+        failures.set(id, error);
+      }
+    }
+    return toResult(cluster, snapshot, failures);
+  };
+}
+
+/** Places the executors of one topology that have no slot; a topology never gets more workers than executors. */
+export function scheduleEvenly(cluster: WorkingCluster, topologyId: string): void {
+  const alive = cluster.assignedWorkers(topologyId);
+  const total = Math.min(cluster.wantedWorkers(topologyId), cluster.freeSlotCount + alive);
+  const todo = cluster.unassignedExecutors(topologyId);
+  // Storm throws where the wanted count was lowered below the live workers; here nothing is opened.
+  const opened = Math.max(0, Math.min(total - alive, todo.length));
+  for (const { slot, executors } of dealRoundRobin(todo, cluster.firstFreeSlots(opened))) {
+    cluster.assign(
+      slot,
+      topologyId,
+      executors.map(({ range }) => range),
+    );
+  }
+}
+
+/** Executor i goes to slot i mod n. */
+function dealRoundRobin(
+  executors: readonly PlannedExecutor[],
+  slots: readonly Slot[],
+): { readonly slot: Slot; readonly executors: PlannedExecutor[] }[] {
+  const dealt = slots.map((slot) => ({ slot, executors: [] as PlannedExecutor[] }));
+  if (dealt.length === 0) return dealt;
+  executors.forEach((executor, index) => dealt[index % dealt.length]!.executors.push(executor));
+  return dealt;
+}
+
+function toResult(
+  cluster: WorkingCluster,
+  { topologies }: ClusterSnapshot,
+  failures: ReadonlyMap<string, unknown>,
+): SchedulingResult {
+  const placement = cluster.placement();
+  const unplaced = new Map<string, Unplaced>();
+  for (const { id } of topologies) {
+    if (!cluster.hasUnassigned(id)) continue;
+    const executors = cluster.unassignedExecutors(id);
+    unplaced.set(id, { executors, reason: reasonOf(cluster, id, placement.get(id) ?? []) });
+  }
+  return { placement, unplaced, failures, steps: cluster.steps };
+}
+
+function reasonOf(cluster: WorkingCluster, topologyId: string, workers: readonly PlacedWorker[]): string {
+  const wanted = cluster.wantedWorkers(topologyId);
+  const free = cluster.freeSlotCount;
+  if (workers.length > 0 && workers.length >= wanted) {
+    return `has ${workers.length} of ${wanted} wanted workers, and no executor may be added to them now.`;
+  }
+  const missing = wanted - workers.length;
+  return (
+    `needs ${missing} ${missing === 1 ? 'slot' : 'slots'}; ${free} ${free === 1 ? 'is' : 'are'} free. ` +
+    'Add a supervisor, raise supervisor.slots, or stop another topology.'
+  );
+}

@@ -1,0 +1,26 @@
+/** The interface of a scheduling strategy: a pure function from a snapshot to slots and reasons. */
+import type { ClusterSnapshot, Placement } from '../cluster-snapshot.js';
+import type { PlannedExecutor } from '../executors.js';
+
+/** Executors of one topology that got no slot, and why, as a sentence with what to do. */
+export interface Unplaced {
+  readonly executors: readonly PlannedExecutor[];
+  readonly reason: string;
+}
+
+export interface SchedulingResult {
+  /** Everything that is placed when the strategy is done, kept workers included. */
+  readonly placement: Placement;
+  /** By topology id; topologies whose executors all have a slot are absent. */
+  readonly unplaced: ReadonlyMap<string, Unplaced>;
+  /** What was thrown while one topology was placed; it has its old workers, and the others are not affected. */
+  readonly failures: ReadonlyMap<string, unknown>;
+  /** Elementary steps that were taken, for tests of how work grows. */
+  readonly steps: number;
+}
+
+/**
+ * Places what needs to be placed. Deterministic: the same snapshot gives the same result. Executors that do not fit
+ * come back in `unplaced`, never dropped and never thrown.
+ */
+export type Strategy = (snapshot: ClusterSnapshot) => SchedulingResult;

@@ -1,0 +1,137 @@
+/**
+ * The one check of whatever a strategy returned, before anyone acts on it.
+ *
+ * V1: no slot is shared; V2: no executor is twice or unknown; V3: none is lost: each has a slot or is reported; V4: a
+ * new slot exists, is offered, and its host may be used. What was placed before may stay where it is.
+ */
+import type { ExecutorRange } from './assignment.js';
+import { type ClusterSnapshot, type ClusterTopology, type Placement, slotKey } from './cluster-snapshot.js';
+import { compareText, rangeKey } from './order.js';
+import type { SchedulingResult } from './strategies/strategy.js';
+
+/** Sentences on what is wrong, by topology id; sound topologies are absent. Cost: O(E + S). */
+export function validateAssignment(
+  snapshot: ClusterSnapshot,
+  result: Pick<SchedulingResult, 'placement' | 'unplaced'>,
+): ReadonlyMap<string, readonly string[]> {
+  const faults = new Map<string, string[]>();
+  const report = (topologyId: string, fault: string): void => {
+    const known = faults.get(topologyId);
+    if (known === undefined) faults.set(topologyId, [fault]);
+    else known.push(fault);
+  };
+  const topologies = new Set(snapshot.topologies.map(({ id }) => id));
+  for (const id of result.placement.keys()) {
+    if (!topologies.has(id)) report(id, 'it is not in the snapshot');
+  }
+  checkSlots(snapshot, result, report);
+  for (const topology of snapshot.topologies) checkExecutors(topology, snapshot, result, report);
+  keepOldSlotsOfFaulty(snapshot, result, faults, report);
+  return faults;
+}
+
+type Report = (topologyId: string, fault: string) => void;
+
+function checkExecutors(
+  { id, executors }: ClusterTopology,
+  snapshot: ClusterSnapshot,
+  result: Pick<SchedulingResult, 'placement' | 'unplaced'>,
+  report: Report,
+): void {
+  const indexOfFirst = new Map(executors.map(({ range }, index) => [range[0], index]));
+  const indexOf = (range: ExecutorRange): number | undefined => {
+    const index = indexOfFirst.get(range[0]);
+    return index !== undefined && executors[index]!.range[1] === range[1] ? index : undefined;
+  };
+  const placed = new Uint8Array(executors.length);
+  const unknown: ExecutorRange[] = [];
+  for (const worker of result.placement.get(id) ?? []) {
+    for (const range of worker.executors) {
+      const index = indexOf(range);
+      if (index === undefined) unknown.push(range);
+      else if (placed[index]!++ > 0) report(id, `executor ${rangeKey(range)} has two slots`);
+    }
+  }
+  if (unknown.length > 0) {
+    const before = new Set(
+      (snapshot.placement.get(id) ?? []).flatMap((worker) => worker.executors.map(rangeKey)),
+    );
+    for (const range of unknown) {
+      if (!before.has(rangeKey(range))) report(id, `executor ${rangeKey(range)} does not exist`);
+    }
+  }
+  const reported = new Uint8Array(executors.length);
+  for (const { range } of result.unplaced.get(id)?.executors ?? []) {
+    const index = indexOf(range);
+    if (index === undefined)
+      report(id, `executor ${rangeKey(range)}, reported without a slot, does not exist`);
+    else reported[index] = 1;
+  }
+  executors.forEach(({ range }, index) => {
+    if (placed[index] === 0 && reported[index] === 0) report(id, `executor ${rangeKey(range)} is lost`);
+    if (placed[index]! > 0 && reported[index] === 1) {
+      report(id, `executor ${rangeKey(range)} has a slot and is reported without`);
+    }
+  });
+}
+
+function checkSlots(
+  snapshot: ClusterSnapshot,
+  result: Pick<SchedulingResult, 'placement'>,
+  report: Report,
+): void {
+  const usable = new Set(
+    snapshot.supervisors
+      .filter(({ host }) => !(snapshot.blacklistedHosts?.has(host) ?? false))
+      .flatMap(({ id, ports }) => ports.map((port) => slotKey({ supervisor: id, port }))),
+  );
+  const holder = holders(snapshot.placement);
+  const taken = new Map<string, string>();
+  for (const [id, workers] of sortedEntries(result.placement)) {
+    for (const worker of workers) {
+      const key = slotKey(worker);
+      const other = taken.get(key);
+      // Of two that claim a slot, the one that had it before is in the right.
+      if (other !== undefined)
+        report(
+          holder.get(key) === id ? other : id,
+          `slot ${key} is shared with ${holder.get(key) === id ? id : other}`,
+        );
+      taken.set(key, id);
+      if (holder.get(key) !== id && !usable.has(key)) report(id, `slot ${key} is not offered`);
+      if (worker.executors.length === 0) report(id, `the worker in slot ${key} has no executor`);
+    }
+  }
+}
+
+/** A faulty topology keeps what it had; whoever was given one of those slots is faulty with it. */
+function keepOldSlotsOfFaulty(
+  snapshot: ClusterSnapshot,
+  result: Pick<SchedulingResult, 'placement'>,
+  faults: ReadonlyMap<string, readonly string[]>,
+  report: Report,
+): void {
+  const holderAfter = holders(result.placement);
+  const open = [...faults.keys()];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const worker of snapshot.placement.get(id) ?? []) {
+      const next = holderAfter.get(slotKey(worker));
+      if (next === undefined || next === id) continue;
+      if (!faults.has(next)) open.push(next);
+      report(next, `slot ${slotKey(worker)} stays with ${id}, whose new placement is faulty`);
+    }
+  }
+}
+
+/** Who holds each slot; of several, the first by id. */
+function holders(placement: Placement): ReadonlyMap<string, string> {
+  const holder = new Map<string, string>();
+  for (const [id, workers] of sortedEntries(placement)) {
+    for (const worker of workers) if (!holder.has(slotKey(worker))) holder.set(slotKey(worker), id);
+  }
+  return holder;
+}
+
+function sortedEntries<T>(map: ReadonlyMap<string, T>): [string, T][] {
+  return [...map].sort(([a], [b]) => compareText(a, b));
+}
