@@ -18,7 +18,10 @@ export function countRecords(directory: string): number {
 }
 
 /** Compares the records with 0 … rows − 1. */
-export function account(directory: string, rows: number): { lost: number; duplicates: number; firstLost: number | null } {
+export function account(
+  directory: string,
+  rows: number,
+): { lost: number; duplicates: number; firstLost: number | null } {
   const seen = new Uint8Array(rows);
   let duplicates = 0;
   for (const file of sinkFiles(directory)) {
@@ -26,7 +29,10 @@ export function account(directory: string, rows: number): { lost: number; duplic
     // A sink that was killed in the middle of a write may leave a torn last record.
     for (let at = 0; at + RECORD_BYTES <= text.length; at += RECORD_BYTES) {
       const n = Number(text.slice(at, at + RECORD_BYTES - 1));
-      if (!(n >= 0 && n < rows)) throw new Error(`${file}: record ${JSON.stringify(text.slice(at, at + RECORD_BYTES))} was never sent`);
+      if (!(n >= 0 && n < rows))
+        throw new Error(
+          `${file}: record ${JSON.stringify(text.slice(at, at + RECORD_BYTES))} was never sent`,
+        );
       if (seen[n] === 1) duplicates++;
       seen[n] = 1;
     }

@@ -18,13 +18,22 @@ const serve = async (handlers: ChannelHandlers): Promise<string> => {
   return path;
 };
 
-const rejection = async (promise: Promise<unknown>): Promise<unknown> => promise.then(() => undefined, (error: unknown) => error);
+const rejection = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
 
 describe('Channel', () => {
   it('answers requests with any structured value', async () => {
     const path = await serve({ onRequest: (method, body) => ({ method, body }) });
     const channel = await connectChannel(path);
-    const body = { map: new Map([[1, 'ü\ud800']]), big: 2n ** 80n, bytes: new Uint8Array([1, 2]), long: 'x'.repeat(300_000) };
+    const body = {
+      map: new Map([[1, 'ü\ud800']]),
+      big: 2n ** 80n,
+      bytes: new Uint8Array([1, 2]),
+      long: 'x'.repeat(300_000),
+    };
     expect(await channel.request('echo', body)).toEqual({ method: 'echo', body });
     channel.close();
   });
@@ -50,13 +59,18 @@ describe('Channel', () => {
   it('says so when nobody answers in time', async () => {
     const path = await serve({ onRequest: () => new Promise(() => undefined) });
     const channel = await connectChannel(path);
-    expect(hasCode(await rejection(channel.request('x', null, { timeoutMs: 10 })), 'REQUEST_TIMEOUT')).toBe(true);
+    expect(hasCode(await rejection(channel.request('x', null, { timeoutMs: 10 })), 'REQUEST_TIMEOUT')).toBe(
+      true,
+    );
     channel.close();
   });
 
   it('reads messages that come one byte at a time, and hangs up on rubbish', async () => {
     const events: unknown[] = [];
-    const path = await serve({ onEvent: (name, body) => events.push([name, body]), onRequest: (_m, body) => body });
+    const path = await serve({
+      onEvent: (name, body) => events.push([name, body]),
+      onRequest: (_m, body) => body,
+    });
     const raw = net.connect(path);
     const { serialize } = await import('node:v8');
     const payload = serialize({ kind: 'event', name: 'e', body: 7 });

@@ -30,7 +30,9 @@ function isMessage(value: unknown): value is Message {
     case 'answer':
       return typeof fields['id'] === 'number';
     case 'failure':
-      return typeof fields['id'] === 'number' && typeof fields['error'] === 'object' && fields['error'] !== null;
+      return (
+        typeof fields['id'] === 'number' && typeof fields['error'] === 'object' && fields['error'] !== null
+      );
     case 'event':
       return typeof fields['name'] === 'string';
     default:
@@ -235,9 +237,8 @@ export async function serveChannels(
   rmSync(path, { force: true });
   const channels = new Set<Channel>();
   const server = net.createServer((socket) => {
-    let channel: Channel;
     const own = handlers(() => channel);
-    channel = new Channel(socket, {
+    const channel: Channel = new Channel(socket, {
       ...own,
       onClose: (closed) => {
         channels.delete(closed);

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { IsobarError } from './errors.js';
-import { canonicalSettingName, compileSettings, DEFAULT_SETTINGS, parseDurationMs, type SettingFault } from './settings.js';
+import {
+  canonicalSettingName,
+  compileSettings,
+  DEFAULT_SETTINGS,
+  parseDurationMs,
+  type SettingFault,
+} from './settings.js';
 
 const faultsOf = (...layers: Record<string, unknown>[]): string[] => {
   try {
@@ -19,7 +25,9 @@ describe('compileSettings', () => {
   });
 
   it('lets a later layer win', () => {
-    expect(compileSettings({ 'topology.workers': 2 }, { 'topology.workers': '3' })['topology.workers']).toBe(3);
+    expect(compileSettings({ 'topology.workers': 2 }, { 'topology.workers': '3' })['topology.workers']).toBe(
+      3,
+    );
   });
 
   it('understands the names of Storm and Flink in their units', () => {
@@ -51,11 +59,15 @@ describe('compileSettings', () => {
   });
 
   it('refuses two names of one setting in one layer', () => {
-    expect(faultsOf({ 'topology.ackers': 1, 'topology.acker.executors': 2 })[0]).toContain('the same setting');
+    expect(faultsOf({ 'topology.ackers': 1, 'topology.acker.executors': 2 })[0]).toContain(
+      'the same setting',
+    );
   });
 
   it('refuses contradictions instead of adjusting them', () => {
-    expect(faultsOf({ 'worker.restart-backoff': '20s', 'worker.restart-backoff-max': '10s' })[0]).toContain('must not be greater');
+    expect(faultsOf({ 'worker.restart-backoff': '20s', 'worker.restart-backoff-max': '10s' })[0]).toContain(
+      'must not be greater',
+    );
   });
 
   it('refuses NaN, infinities and null where a value is needed', () => {

@@ -97,11 +97,11 @@ export interface Coordination {
   watchAssignments(onChange: () => void): StopWatching;
 
   // ── generations and positions ──
-  /** Raises the generation counter of a topology and returns the new, never before returned value. */
+  /** Raises the generation counter of a topology and returns the new, never before returned value. @throws NODE_MISSING */
   nextGeneration(topologyId: string): Promise<number>;
   /** Per task, the entry of the highest generation over all machines. */
   readPositions(topologyId: string): Promise<readonly StoredPosition[]>;
-  /** Folds entries into this machine's node; entries of an older generation than the stored one are left out. */
+  /** Folds entries into this machine's node; entries of an older generation than the stored one are left out. @throws NODE_MISSING for a removed topology */
   storePositions(topologyId: string, supervisorId: string, entries: readonly StoredPosition[]): Promise<void>;
 
   // ── heartbeats ──

@@ -1,5 +1,5 @@
 /** What workers report and supervisors fold: liveness, progress and metrics. Plain data. */
-import type { ErrorRecord } from '../base/index.js';
+import type { ErrorRecord, SketchPairs } from '../base/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 
 /** Busy, stuck and dead are three things: inside user code for long is not gone. */
@@ -43,8 +43,7 @@ export interface TaskReport {
   readonly generation: number;
 }
 
-/** Mergeable latency sketch: counts per bucket of `LatencySketch`, sparse as [bucket, count] pairs. */
-export type SketchPairs = readonly (readonly [bucket: number, count: number])[];
+export type { SketchPairs } from '../base/index.js';
 
 export interface ComponentReport {
   readonly component: string;

@@ -7,6 +7,10 @@ export type {
   TopologyRecord,
   Versioned,
 } from './coordination.js';
+export type { EmbeddedClientOptions } from './embedded/client.js';
+export { connectEmbeddedCoordination } from './embedded/client.js';
+export type { EmbeddedCoordinator, EmbeddedCoordinatorOptions } from './embedded/server.js';
+export { openEmbeddedCoordinator } from './embedded/server.js';
 export type {
   ComponentReport,
   FoldedHeartbeat,
@@ -20,4 +24,5 @@ export type {
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
+export { isSameProcessAlive, processIdentity } from './process-identity.js';
 export type { ProcessIdentity, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

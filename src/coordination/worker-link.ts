@@ -4,7 +4,8 @@
  *
  * Worker → supervisor requests: `hello` ({@link WorkerHello} → {@link WorkerWelcome}), `next-generation` (null →
  * number), `read-positions` (null → StoredPosition[]), `store-positions` (StoredPosition[] → null).
- * Worker → supervisor events: `heartbeat` (WorkerHeartbeat).
+ * Worker → supervisor events: `heartbeat` (WorkerHeartbeat), `unusable` (ErrorRecord: this topology cannot run in any
+ * worker, e.g. GRAPH_MISMATCH or MODULE_MISSING_IN_WORKER).
  * Supervisor → worker events: `assignment` ({@link Assignment}), `phase` ({@link TopologyPhase}), `stop` (null: close
  * tasks, store positions, end within `supervisor.worker-stop-timeout`).
  */

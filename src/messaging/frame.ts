@@ -6,6 +6,7 @@
  * Rows of a DATA frame are `ROW_WORDS` words each; their encoded fields follow one another in the blob.
  * Invariant F1: a frame's length is exactly frameBytes(words); whoever receives one checks it (`checkFrame`).
  */
+import { IsobarError } from '../base/index.js';
 
 export const HEADER_WORDS = 8;
 
@@ -47,3 +48,70 @@ export const END_MARK = 0x40000000;
 export const ACK_WORDS = 5;
 /** CREDIT: component index, rows granted. */
 export const CREDIT_WORDS = 2;
+
+/** Words of one row of a frame of this kind; -1: there is no such kind. */
+export function rowWordsOf(kind: number): number {
+  switch (kind) {
+    case KIND_DATA:
+      return ROW_WORDS;
+    case KIND_ACK:
+    case KIND_FAIL:
+      return ACK_WORDS;
+    case KIND_CREDIT:
+      return CREDIT_WORDS;
+    case KIND_CONTROL:
+      return 0;
+    default:
+      return -1;
+  }
+}
+
+/** Bytes of the frame whose header starts at `wordStart`. */
+export function frameBytes(words: Int32Array, wordStart: number): number {
+  const count = words[wordStart + H_COUNT]!;
+  const rowWords = rowWordsOf(words[wordStart + H_KIND]!);
+  return 4 * (HEADER_WORDS + count * rowWords) + words[wordStart + H_BLOB_BYTES]!;
+}
+
+/** Place of the blob, in bytes from the frame's start. */
+export function blobOffset(words: Int32Array, wordStart: number): number {
+  return 4 * (HEADER_WORDS + words[wordStart + H_COUNT]! * rowWordsOf(words[wordStart + H_KIND]!));
+}
+
+/**
+ * Checks F1 for bytes that came from outside this process, and that the rows of a DATA frame share out its blob exactly.
+ * Throws PEER_PROTOCOL_ERROR. Cost: one read per row.
+ */
+export function checkFrame(words: Int32Array, wordStart: number, byteLength: number): void {
+  if (byteLength < 4 * HEADER_WORDS) {
+    throw broken('at least a header', `${byteLength} bytes`);
+  }
+  const kind = words[wordStart + H_KIND]!;
+  const count = words[wordStart + H_COUNT]!;
+  const blobBytes = words[wordStart + H_BLOB_BYTES]!;
+  const rowWords = rowWordsOf(kind);
+  if (rowWords < 0) throw broken('a known kind of frame', `kind ${kind}`);
+  if (count < 0 || blobBytes < 0) throw broken('counts of zero or more', `${count} rows, ${blobBytes} bytes`);
+  const expected = 4 * (HEADER_WORDS + count * rowWords) + blobBytes;
+  if (expected !== byteLength) throw broken(`${expected} bytes, as its header says`, `${byteLength} bytes`);
+  if (kind !== KIND_DATA) return;
+  let shared = 0;
+  let at = wordStart + HEADER_WORDS + R_BLOB_BYTES;
+  for (let row = 0; row < count; row++, at += ROW_WORDS) {
+    const bytes = words[at]!;
+    if (bytes < 0) throw broken('rows of zero bytes or more', `a row of ${bytes} bytes`);
+    shared += bytes;
+  }
+  if (shared !== blobBytes) throw broken(`rows of ${blobBytes} bytes in all`, `${shared} bytes`);
+}
+
+function broken(expected: string, found: string): IsobarError {
+  return new IsobarError(
+    'PEER_PROTOCOL_ERROR',
+    `a frame is not valid: expected ${expected}, found ${found}`,
+    {
+      expected,
+      found,
+    },
+  );
+}

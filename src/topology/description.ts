@@ -7,7 +7,16 @@
 import type { RawSettings } from '../base/index.js';
 
 /** The kinds of a field. `int64` is a safe integer; `timestamp` is milliseconds since the epoch as a number. */
-export type FieldKind = 'string' | 'bool' | 'int32' | 'int64' | 'float64' | 'bytes' | 'timestamp' | 'bigint' | 'json';
+export type FieldKind =
+  | 'string'
+  | 'bool'
+  | 'int32'
+  | 'int64'
+  | 'float64'
+  | 'bytes'
+  | 'timestamp'
+  | 'bigint'
+  | 'json';
 
 export interface FieldDescription {
   readonly name: string;

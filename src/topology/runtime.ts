@@ -43,7 +43,10 @@ export interface EmitOptions {
   readonly id?: unknown;
 }
 
-/** The untyped collector behind `out`. */
+/**
+ * The untyped collector behind `out`. The typed `out` is built once for each RuntimeOut and found again by identity, so
+ * give a task the same one as long as its calls do not overlap, and one of its own to each call that lasts.
+ */
 export interface RuntimeOut {
   /** Emits to a stream of this component; `direct` names the index (from 0) of the receiving task of direct subscribers. */
   emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void;
@@ -76,7 +79,10 @@ export interface RuntimeSource {
 export interface RuntimeSpout {
   readonly kind: 'spout';
   /** Generator style. Exactly one of `read` and `open` is set. */
-  readonly read?: (context: TaskContext, from: unknown) => Iterable<SourceRow | readonly SourceRow[]> | AsyncIterable<SourceRow | readonly SourceRow[]>;
+  readonly read?: (
+    context: TaskContext,
+    from: unknown,
+  ) => Iterable<SourceRow | readonly SourceRow[]> | AsyncIterable<SourceRow | readonly SourceRow[]>;
   /** Low-level style. */
   readonly open?: (context: TaskContext, from: unknown) => RuntimeSource | Promise<RuntimeSource>;
 }
@@ -97,9 +103,9 @@ export interface RuntimeBolt {
 }
 
 /** A user's grouping: chosen indexes (from 0) among the receiving component's tasks. */
-export interface CustomGrouping {
+export interface CustomGrouping<R = Row> {
   prepare?(source: string, stream: string, taskCount: number): void;
-  choose(row: Row, taskCount: number): number | readonly number[];
+  choose(row: R, taskCount: number): number | readonly number[];
 }
 
 /** A topology as a worker has it after evaluating the bundle. */

@@ -43,7 +43,13 @@ import {
   RowQueue,
 } from './row-queue.js';
 import { BoltOut, ManualAnchor, type EmittingTask } from './task-out.js';
-import { cycleOverflow, type FailureReason, type LocalRoot, type LocalTarget, type ThreadContext } from './thread-context.js';
+import {
+  cycleOverflow,
+  type FailureReason,
+  type LocalRoot,
+  type LocalTarget,
+  type ThreadContext,
+} from './thread-context.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
@@ -74,7 +80,10 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   inFlight = 0;
   readonly keys = new Map<number, KeyLine>();
   /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
-  readonly openCalls = new Set<{ readonly sinceMs: number; readonly fail: (reason: FailureReason) => void }>();
+  readonly openCalls = new Set<{
+    readonly sinceMs: number;
+    readonly fail: (reason: FailureReason) => void;
+  }>();
   readonly ledger: TreeLedger<'tick' | 'end'>;
   nextTickMs = Infinity;
   ended = false;
@@ -224,7 +233,8 @@ export class BoltExecutor implements LocalTarget {
     this.#expectedEndMarks = options.expectedEndMarks;
     if (options.component.tickMs !== null) {
       const now = options.context.options.clock.nowMs();
-      for (const task of this.tasks) if (task.task.tick !== undefined) task.nextTickMs = now + options.component.tickMs;
+      for (const task of this.tasks)
+        if (task.task.tick !== undefined) task.nextTickMs = now + options.component.tickMs;
     }
   }
 
@@ -257,12 +267,38 @@ export class BoltExecutor implements LocalTarget {
     if (edge.inCycle) {
       const queue = this.#cycleQueue;
       if (queue.size >= this.#context.options.settings['cycle.reserve']) throw cycleOverflow(edge);
-      queue.push(row, several, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, -1, 0);
+      queue.push(
+        row,
+        several,
+        subscription,
+        targetTask,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        edgeHigh,
+        edgeLow,
+        -1,
+        0,
+      );
       if (queue.size >= this.#queueLimit) this.cycleGate.blocked = true;
       return;
     }
     const queue = this.#queue;
-    queue.push(row, several, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, -1, 0);
+    queue.push(
+      row,
+      several,
+      subscription,
+      targetTask,
+      sourceTask,
+      rootTask,
+      rootGeneration,
+      rootSequence,
+      edgeHigh,
+      edgeLow,
+      -1,
+      0,
+    );
     if (queue.size >= this.#queueLimit) this.gate.blocked = true;
   }
 
@@ -277,8 +313,18 @@ export class BoltExecutor implements LocalTarget {
   ): void {
     const queue = this.#isCycleEdge[words[at]! & 0xffffff] === true ? this.#cycleQueue : this.#queue;
     queue.push(
-      row, several, words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, words[at + 4]!, words[at + 5]!,
-      words[at + 6]!, words[at + 7]!, origin, cost,
+      row,
+      several,
+      words[at]!,
+      words[at + 1]!,
+      words[at + 2]!,
+      words[at + 3]!,
+      words[at + 4]!,
+      words[at + 5]!,
+      words[at + 6]!,
+      words[at + 7]!,
+      origin,
+      cost,
     );
   }
 
@@ -326,7 +372,11 @@ export class BoltExecutor implements LocalTarget {
       // Ticks that fell due while the thread was busy are one tick.
       task.nextTickMs = nowMs + periodMs;
       this.#enter(task);
-      task.runRooted('tick', (out) => task.task.tick!(out), () => undefined);
+      task.runRooted(
+        'tick',
+        (out) => task.task.tick!(out),
+        () => undefined,
+      );
       this.#leave();
       ran++;
     }
@@ -380,7 +430,8 @@ export class BoltExecutor implements LocalTarget {
 
   updateDepths(): void {
     for (const task of this.tasks) {
-      this.#counters[task.counterBase + C_QUEUED] = task.inFlight + (task === this.tasks[0] ? this.queued : 0);
+      this.#counters[task.counterBase + C_QUEUED] =
+        task.inFlight + (task === this.tasks[0] ? this.queued : 0);
     }
   }
 
@@ -400,7 +451,10 @@ export class BoltExecutor implements LocalTarget {
     const edgeLow = words[at + Q_EDGE_LOW]!;
     const origin = words[at + Q_ORIGIN]!;
     if (origin >= 0) {
-      const creditClass = queue === this.#cycleQueue ? this.#componentIndex + this.#context.reachable.length : this.#componentIndex;
+      const creditClass =
+        queue === this.#cycleQueue
+          ? this.#componentIndex + this.#context.reachable.length
+          : this.#componentIndex;
       this.#context.grant(origin, creditClass, words[at + Q_COST]!);
     }
     queue.shift();
@@ -409,7 +463,18 @@ export class BoltExecutor implements LocalTarget {
       return true;
     }
     if (task.isAsync || this.component.manual) {
-      this.#runSlow(task, row, several, subscription, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow);
+      this.#runSlow(
+        task,
+        row,
+        several,
+        subscription,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        edgeHigh,
+        edgeLow,
+      );
       return true;
     }
     const out = task.out;
@@ -436,7 +501,15 @@ export class BoltExecutor implements LocalTarget {
       task.isAsync = true;
       task.out = new BoltOut(task);
       task.inFlight++;
-      this.#follow(task, out, answer, this.#orderKey(subscription, row, sourceTask), edgeHigh, edgeLow, performance.now());
+      this.#follow(
+        task,
+        out,
+        answer,
+        this.#orderKey(subscription, row, sourceTask),
+        edgeHigh,
+        edgeLow,
+        performance.now(),
+      );
       return true;
     }
     out.open = false;
@@ -444,7 +517,13 @@ export class BoltExecutor implements LocalTarget {
     this.#counters[task.counterBase + C_ACKED]!++;
     if (rootTask !== 0) {
       if (several === null) {
-        this.#context.ack(rootTask, rootGeneration, rootSequence, edgeHigh ^ out.edgesHigh, edgeLow ^ out.edgesLow);
+        this.#context.ack(
+          rootTask,
+          rootGeneration,
+          rootSequence,
+          edgeHigh ^ out.edgesHigh,
+          edgeLow ^ out.edgesLow,
+        );
       } else {
         this.#context.ackSeveral(several, out.edgesHigh, out.edgesLow);
       }
@@ -477,7 +556,10 @@ export class BoltExecutor implements LocalTarget {
       let answer: unknown;
       this.#enter(task);
       try {
-        answer = anchor === null ? task.handlers[subscription]!(row, out) : task.handlers[subscription]!(row, out, anchor);
+        answer =
+          anchor === null
+            ? task.handlers[subscription]!(row, out)
+            : task.handlers[subscription]!(row, out, anchor);
       } catch (error) {
         this.#leave();
         this.#onFailed(task, out, anchor, error);
@@ -494,7 +576,8 @@ export class BoltExecutor implements LocalTarget {
       this.#finish(task, key);
     };
     task.inFlight++;
-    const key = this.component.unordered || !task.isAsync ? null : this.#orderKey(subscription, row, sourceTask);
+    const key =
+      this.component.unordered || !task.isAsync ? null : this.#orderKey(subscription, row, sourceTask);
     if (key === null) {
       start();
       return;
@@ -545,14 +628,27 @@ export class BoltExecutor implements LocalTarget {
     );
   }
 
-  #onReturned(task: BoltTaskRunner, out: BoltOut, anchor: ManualAnchor | null, edgeHigh: number, edgeLow: number, startMs: number): void {
+  #onReturned(
+    task: BoltTaskRunner,
+    out: BoltOut,
+    anchor: ManualAnchor | null,
+    edgeHigh: number,
+    edgeLow: number,
+    startMs: number,
+  ): void {
     out.open = false;
     this.#executeSketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
     if (anchor !== null) return;
     this.#counters[task.counterBase + C_ACKED]!++;
     if (out.rootTask === 0) return;
     if (out.several === null) {
-      this.#context.ack(out.rootTask, out.rootGeneration, out.rootSequence, edgeHigh ^ out.edgesHigh, edgeLow ^ out.edgesLow);
+      this.#context.ack(
+        out.rootTask,
+        out.rootGeneration,
+        out.rootSequence,
+        edgeHigh ^ out.edgesHigh,
+        edgeLow ^ out.edgesLow,
+      );
     } else {
       this.#context.ackSeveral(out.several, out.edgesHigh, out.edgesLow);
     }
@@ -580,7 +676,14 @@ export class BoltExecutor implements LocalTarget {
 
   #holdRow(
     task: BoltTaskRunner,
-    root: { rootTask: number; rootGeneration: number; rootSequence: number; several: Int32Array | null; edgeHigh: number; edgeLow: number },
+    root: {
+      rootTask: number;
+      rootGeneration: number;
+      rootSequence: number;
+      several: Int32Array | null;
+      edgeHigh: number;
+      edgeLow: number;
+    },
     sinceMs: number,
   ): ManualAnchor {
     const anchor = new ManualAnchor(
@@ -588,14 +691,27 @@ export class BoltExecutor implements LocalTarget {
         onSettled: (settled, failure) => {
           task.openCalls.delete(call);
           if (failure !== null) {
-            this.#failRow(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, failure.error);
+            this.#failRow(
+              task,
+              root.rootTask,
+              root.rootGeneration,
+              root.rootSequence,
+              root.several,
+              failure.error,
+            );
           } else {
             this.#counters[task.counterBase + C_ACKED]!++;
             if (root.several !== null) {
               // The anchor's own accumulator started at the row's edge, which `several` holds per root.
               this.#context.ackSeveral(root.several, settled.edgesHigh, settled.edgesLow);
             } else if (root.rootTask !== 0) {
-              this.#context.ack(root.rootTask, root.rootGeneration, root.rootSequence, settled.edgesHigh, settled.edgesLow);
+              this.#context.ack(
+                root.rootTask,
+                root.rootGeneration,
+                root.rootSequence,
+                settled.edgesHigh,
+                settled.edgesLow,
+              );
             }
           }
           this.#context.options.wake();
@@ -689,7 +805,9 @@ export function sendEndMarks(task: EmittingTask): void {
 }
 
 export function reportUserError(task: EmittingTask, error: unknown, call: string): void {
-  const fault = toIsobarError(error, 'USER_CODE_FAILED', { where: `component "${task.component}", task ${task.number}, ${call}` });
+  const fault = toIsobarError(error, 'USER_CODE_FAILED', {
+    where: `component "${task.component}", task ${task.number}, ${call}`,
+  });
   task.context.options.logger.warn('user-code.failed', {
     component: task.component,
     task: task.number,
@@ -710,5 +828,7 @@ export function isBlocked(gates: readonly Gate[]): boolean {
 }
 
 export function isThenable(value: unknown): value is Answer {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
 }

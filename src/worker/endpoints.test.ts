@@ -11,7 +11,13 @@ describe('EndpointTable', () => {
     const after = table.find(0, 0, 5)!.id;
     expect(after).not.toBe(before);
     expect(table.find(0, 0, 2)).toBeUndefined();
-    expect([...table.endpointOfTask(4)]).toEqual([-1, table.find(-1, 0, 1)!.id, table.find(-1, 0, 1)!.id, after, -1]);
+    expect([...table.endpointOfTask(4)]).toEqual([
+      -1,
+      table.find(-1, 0, 1)!.id,
+      table.find(-1, 0, 1)!.id,
+      after,
+      -1,
+    ]);
   });
 
   it('keeps the id of a thread that only starts more executors', () => {

@@ -141,7 +141,8 @@ function sumReasons(executors: readonly HostedExecutor[], firstField: number): R
   FAILURE_REASONS.forEach((reason, place) => {
     let sum = 0;
     for (const { block } of executors) {
-      for (let base = 0; base < block.counters.length; base += COUNTER_FIELDS) sum += block.counters[base + firstField + place]!;
+      for (let base = 0; base < block.counters.length; base += COUNTER_FIELDS)
+        sum += block.counters[base + firstField + place]!;
     }
     if (sum > 0) sums[reason] = sum;
   });

@@ -41,7 +41,11 @@ export type StartedExecutor =
   | { readonly kind: 'bolt'; readonly executor: BoltExecutor }
   | { readonly kind: 'spout'; readonly executor: SpoutExecutor };
 
-export function createFactory(context: ThreadContext, tasks: readonly ComponentTasks[], logger: Logger): ExecutorFactory {
+export function createFactory(
+  context: ThreadContext,
+  tasks: readonly ComponentTasks[],
+  logger: Logger,
+): ExecutorFactory {
   const { topology } = context.options;
   const { description } = topology;
   const streamCodecs = new Map(
@@ -54,13 +58,19 @@ export function createFactory(context: ThreadContext, tasks: readonly ComponentT
   const cycles = cycleComponents(description);
   const edges = listSubscriptions(description).map((subscription): Edge => {
     const targetTasks = tasksByComponent.get(subscription.target);
-    const codec = streamCodecs.get(subscription.source)!.find(({ name }) => name === subscription.stream)!.codec;
+    const codec = streamCodecs
+      .get(subscription.source)!
+      .find(({ name }) => name === subscription.stream)!.codec;
     const place = description.components
       .find(({ id }) => id === subscription.target)!
       .subscriptions.findIndex(
-        (own) => own.source === subscription.source && own.stream === subscription.stream && own.input === subscription.input,
+        (own) =>
+          own.source === subscription.source &&
+          own.stream === subscription.stream &&
+          own.input === subscription.input,
       );
-    const inCycle = cycles.has(subscription.target) && cycles.get(subscription.target) === cycles.get(subscription.source);
+    const inCycle =
+      cycles.has(subscription.target) && cycles.get(subscription.target) === cycles.get(subscription.source);
     return {
       subscription: subscription.index,
       source: subscription.source,
@@ -68,7 +78,8 @@ export function createFactory(context: ThreadContext, tasks: readonly ComponentT
       target: subscription.target,
       targetComponent: context.componentIndex.get(subscription.target)!,
       inCycle,
-      creditClass: context.componentIndex.get(subscription.target)! + (inCycle ? description.components.length : 0),
+      creditClass:
+        context.componentIndex.get(subscription.target)! + (inCycle ? description.components.length : 0),
       grouping: subscription.grouping,
       codec,
       customGrouping: topology.customGroupings.get(`${subscription.target}#${place}`),
@@ -104,7 +115,10 @@ export function createFactory(context: ThreadContext, tasks: readonly ComponentT
 }
 
 /** Builds one executor and opens its tasks. Rejects with what user code threw. */
-export async function createExecutor(factory: ExecutorFactory, start: ExecutorStart): Promise<StartedExecutor> {
+export async function createExecutor(
+  factory: ExecutorFactory,
+  start: ExecutorStart,
+): Promise<StartedExecutor> {
   const definition = factory.context.options.topology.components.get(start.component)!;
   return definition.kind === 'bolt' ? createBolt(factory, start) : createSpout(factory, start);
 }
@@ -132,7 +146,12 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
         number,
         component: start.component,
         context,
-        streams: createOutputs(factory.streamCodecs.get(start.component)!, edgesOut, taskIndex(factory, start.component, number), context.options.random),
+        streams: createOutputs(
+          factory.streamCodecs.get(start.component)!,
+          edgesOut,
+          taskIndex(factory, start.component, number),
+          context.options.random,
+        ),
         counters: block.counters,
         counterBase,
         task,
@@ -146,7 +165,9 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
     isCycleEdge[edge.subscription] = edge.inCycle;
     if (edge.grouping.kind === 'fields' || edge.grouping.kind === 'partial-key') {
       const { fields } = edge.grouping;
-      keyHashes[edge.subscription] = compileFieldHash(edge.codec.fields.filter((field) => fields.includes(field.name)));
+      keyHashes[edge.subscription] = compileFieldHash(
+        edge.codec.fields.filter((field) => fields.includes(field.name)),
+      );
     }
   }
   let expectedEndMarks = 0;
@@ -154,7 +175,16 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
     const senders = factory.tasksOf(edge.source);
     if (senders !== undefined) expectedEndMarks += senders.last - senders.first + 1;
   }
-  const executor = new BoltExecutor({ component, context, firstTask: first, tasks, block, isCycleEdge, keyHashes, expectedEndMarks });
+  const executor = new BoltExecutor({
+    component,
+    context,
+    firstTask: first,
+    tasks,
+    block,
+    isCycleEdge,
+    keyHashes,
+    expectedEndMarks,
+  });
   for (const task of tasks) {
     factory.boltOfTask[task.number] = executor;
     context.localTargets[task.number] = executor;
@@ -179,12 +209,22 @@ async function createSpout(factory: ExecutorFactory, start: ExecutorStart): Prom
       number,
       component: start.component,
       context,
-      streams: createOutputs(factory.streamCodecs.get(start.component)!, edgesOut, taskIndex(factory, start.component, number), context.options.random),
+      streams: createOutputs(
+        factory.streamCodecs.get(start.component)!,
+        edgesOut,
+        taskIndex(factory, start.component, number),
+        context.options.random,
+      ),
       counters: block.counters,
       counterBase,
       completeSketch: block.completeSketch,
       crashes: start.crashes.find(([task]) => task === number)?.[1] ?? 0,
-      deadLetters: new DeadLetterWriter({ directory: deadLetterDirectory, topologyId, component: start.component, task: number }),
+      deadLetters: new DeadLetterWriter({
+        directory: deadLetterDirectory,
+        topologyId,
+        component: start.component,
+        task: number,
+      }),
     });
     const stored = start.positions.find((position) => position.task === number);
     task.source = new SpoutSource({

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { bolt, spout, t, topology } from '../topology/index.js';
+import { bolt, spout, t, topology, type Anchor } from '../topology/index.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
 let harness: ThreadHarness | undefined;
@@ -10,12 +10,17 @@ afterEach(async () => {
   await harness?.close();
   harness = undefined;
 });
-const start = (definition: unknown, options: HarnessOptions): ThreadHarness => (harness = new ThreadHarness(definition, options));
+const start = (definition: unknown, options: HarnessOptions): ThreadHarness =>
+  (harness = new ThreadHarness(definition, options));
 
 const SENTENCES = ['the quick brown fox jumps over', 'the lazy dog sleeps all day', 'a fox and a dog meet'];
 
 /** Words are counted per task; `counts` gathers what the tasks say at the end. */
-function wordCount(options: { sentences: number; parallelism: number; counts: Map<string, number> }): unknown {
+function wordCount(options: {
+  sentences: number;
+  parallelism: number;
+  counts: Map<string, number>;
+}): unknown {
   const lines = spout({
     emits: { sentence: t.string },
     *read({ index, count }, from?: number) {
@@ -56,7 +61,9 @@ function wordCount(options: { sentences: number; parallelism: number; counts: Ma
   return topology('word-count', (b) => {
     const source = b.spout('lines', lines, { parallelism: options.parallelism });
     const words = b.bolt('split', split, { parallelism: options.parallelism }).shuffle(source);
-    const counted = b.bolt('count', count, { parallelism: options.parallelism, tasks: options.parallelism * 2 }).fields(words, ['word']);
+    const counted = b
+      .bolt('count', count, { parallelism: options.parallelism, tasks: options.parallelism * 2 })
+      .fields(words, ['word']);
     b.bolt('gather', gather).global(counted);
   });
 }
@@ -64,7 +71,8 @@ function wordCount(options: { sentences: number; parallelism: number; counts: Ma
 function expectedCounts(sentences: number): Map<string, number> {
   const counts = new Map<string, number>();
   for (let i = 0; i < sentences; i++) {
-    for (const word of SENTENCES[i % SENTENCES.length]!.split(' ')) counts.set(word, (counts.get(word) ?? 0) + 1);
+    for (const word of SENTENCES[i % SENTENCES.length]!.split(' '))
+      counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   return counts;
 }
@@ -78,21 +86,34 @@ describe('ExecutorThread', () => {
     { threads: 2, settings: { 'topology.ackers': 0 } },
     { threads: 2, settings: { 'topology.ackers': 0, 'messaging.credit': 2 } },
     { threads: 2, settings: { 'topology.max-spout-pending': 1 } },
-  ])('counts every word exactly once to the end of the input: $threads threads, $settings', async ({ threads, settings }) => {
-    const counts = new Map<string, number>();
-    const sentences = 600;
-    const run = start(wordCount({ sentences, parallelism: 2, counts }), { threads, settings });
-    await run.runToEnd();
-    expect(run.errors).toEqual([]);
-    expect(counts).toEqual(expectedCounts(sentences));
-    if (!('topology.ackers' in settings)) expect(run.totals('lines').acked).toBe(sentences);
-    expect(run.totals('lines').replayed).toBe(0);
-  });
+  ])(
+    'counts every word exactly once to the end of the input: $threads threads, $settings',
+    async ({ threads, settings }) => {
+      const counts = new Map<string, number>();
+      const sentences = 600;
+      const run = start(wordCount({ sentences, parallelism: 2, counts }), { threads, settings });
+      await run.runToEnd();
+      expect(run.errors).toEqual([]);
+      expect(counts).toEqual(expectedCounts(sentences));
+      if (!('topology.ackers' in settings)) expect(run.totals('lines').acked).toBe(sentences);
+      expect(run.totals('lines').replayed).toBe(0);
+    },
+  );
 
   it('stores the position behind the last row when all is acked', async () => {
-    const run = start(wordCount({ sentences: 100, parallelism: 2, counts: new Map() }), { threads: 2, settings: { 'spout.position-interval': 1 } });
+    const run = start(wordCount({ sentences: 100, parallelism: 2, counts: new Map() }), {
+      threads: 2,
+      settings: { 'spout.position-interval': 1 },
+    });
     await run.runToEnd();
-    await run.until('positions', () => [...run.storedPositions.values()].map(({ position }) => position).sort().join() === '100,101');
+    await run.until(
+      'positions',
+      () =>
+        [...run.storedPositions.values()]
+          .map(({ position }) => position)
+          .sort()
+          .join() === '100,101',
+    );
   });
 
   it('goes on from a stored position', async () => {
@@ -126,7 +147,10 @@ describe('ExecutorThread', () => {
         const source = b.spout('numbers', numbers, { parallelism: 2 });
         b.bolt('sink', sink, { parallelism: 2 }).fields(source, ['n']);
       }),
-      { threads: 2, settings: { 'replay.quiet-time': 20, 'spout.position-interval': 1, 'messaging.credit': 32 } },
+      {
+        threads: 2,
+        settings: { 'replay.quiet-time': 20, 'spout.position-interval': 1, 'messaging.credit': 32 },
+      },
     );
     await run.until('some rows', () => seen.size > 200);
     await run.crash(1);
@@ -163,10 +187,21 @@ describe('ExecutorThread', () => {
     );
     await run.runToEnd();
     expect(calls).toBe(3);
-    expect(run.totals('numbers')).toMatchObject({ acked: 49, failed: 3, replayed: 2, deadLetters: 1, pending: 0 });
+    expect(run.totals('numbers')).toMatchObject({
+      acked: 49,
+      failed: 3,
+      replayed: 2,
+      deadLetters: 1,
+      pending: 0,
+    });
     expect(run.errors[0]!.error).toMatchObject({ code: 'USER_CODE_FAILED', message: 'thirteen' });
     const [file] = run.deadLetterFiles;
-    expect(JSON.parse(readFileSync(file!, 'utf8').trim())).toMatchObject({ component: 'numbers', row: { n: 13 }, position: 14, failures: 3 });
+    expect(JSON.parse(readFileSync(file!, 'utf8').trim())).toMatchObject({
+      component: 'numbers',
+      row: { n: 13 },
+      position: 14,
+      failures: 3,
+    });
   });
 
   it('reports what a row has wrong against its declaration', async () => {
@@ -185,7 +220,11 @@ describe('ExecutorThread', () => {
       { threads: 1, deadLetterDirectory: directory, settings: { 'replay.max-failures': 1 } },
     );
     await run.runToEnd();
-    expect(run.errors.map(({ error }) => error.code)).toEqual(['EMIT_TYPE_MISMATCH', 'EMIT_TYPE_MISMATCH', 'EMIT_FIELD_MISSING']);
+    expect(run.errors.map(({ error }) => error.code)).toEqual([
+      'EMIT_TYPE_MISMATCH',
+      'EMIT_TYPE_MISMATCH',
+      'EMIT_FIELD_MISSING',
+    ]);
     expect(run.errors[0]!.error.details.where).toContain('numbers');
     expect(run.totals('numbers')).toMatchObject({ acked: 2, deadLetters: 3 });
   });
@@ -209,7 +248,11 @@ describe('ExecutorThread', () => {
       topology('slow', (b) => {
         b.bolt('slow', slow).shuffle(b.spout('numbers', numbers));
       }),
-      { threads: 2, place: (component) => (component === 'numbers' ? 0 : 1), settings: { 'messaging.credit': 16, 'bolt.max-in-flight': 4, 'messaging.batch-rows': 4 } },
+      {
+        threads: 2,
+        place: (component) => (component === 'numbers' ? 0 : 1),
+        settings: { 'messaging.credit': 16, 'bolt.max-in-flight': 4, 'messaging.batch-rows': 4 },
+      },
     );
     await run.until('the end', () => {
       highest = Math.max(highest, run.totals('numbers').pending);
@@ -306,7 +349,7 @@ describe('ExecutorThread', () => {
       emits: { sum: t.int32 },
       manual: true,
       prepare() {
-        let held: { n: number; anchor: Parameters<Parameters<typeof push>[0]>[0] } | undefined;
+        let held: { n: number; anchor: Anchor } | undefined;
         return {
           process({ n }, out, anchor) {
             if (held === undefined) {
@@ -374,7 +417,10 @@ describe('ExecutorThread', () => {
     };
 
     it('does not deadlock with tiny credits while at most one row goes back per row', async () => {
-      const run = start(cycle(1), { threads: 2, settings: { 'messaging.credit': 2, 'messaging.batch-rows': 1 } });
+      const run = start(cycle(1), {
+        threads: 2,
+        settings: { 'messaging.credit': 2, 'messaging.batch-rows': 1 },
+      });
       await run.runToEnd();
       expect(run.totals('numbers')).toMatchObject({ acked: 300, failed: 0 });
       expect(run.totals('down').executed).toBe(300 * 21);
@@ -392,5 +438,3 @@ describe('ExecutorThread', () => {
     });
   });
 });
-
-declare function push(callback: (anchor: { ack(): void; fail(error?: unknown): void }) => void): void;

@@ -92,7 +92,13 @@ export class ExecutorThread {
   #nextReportMs = 0;
   #nextPositionsMs = 0;
   readonly #userCounters: Map<string, Map<string, number>>;
-  readonly #onFrame: (words: Int32Array, at: number, bytes: Buffer, byteStart: number, byteLength: number) => void;
+  readonly #onFrame: (
+    words: Int32Array,
+    at: number,
+    bytes: Buffer,
+    byteStart: number,
+    byteLength: number,
+  ) => void;
 
   constructor(options: ExecutorThreadOptions) {
     this.#options = options;
@@ -101,10 +107,17 @@ export class ExecutorThread {
     this.#factory = options.factory;
     this.#userCounters = options.factory.userCounters;
     this.#doorbell = new Doorbell(options.start.doorbell);
-    this.#mainPort = new OutPort(new RingWriter(options.start.toMain, new Doorbell(options.start.mainDoorbell)));
-    this.#inbound = [{ reader: new RingReader(options.start.fromMain, new Doorbell(options.start.mainDoorbell)), endpoint: null }];
+    this.#mainPort = new OutPort(
+      new RingWriter(options.start.toMain, new Doorbell(options.start.mainDoorbell)),
+    );
+    this.#inbound = [
+      {
+        reader: new RingReader(options.start.fromMain, new Doorbell(options.start.mainDoorbell)),
+        endpoint: null,
+      },
+    ];
     this.#progress = options.context.options.progress;
-    this.#onFrame = (words, at, bytes, byteStart, byteLength) => this.#receive(words, at, bytes, byteStart, byteLength);
+    this.#onFrame = (words, at, bytes, byteStart) => this.#receive(words, at, bytes, byteStart);
   }
 
   /** Makes a sleeping loop look again; called when a promise settled or a message came. */
@@ -129,6 +142,9 @@ export class ExecutorThread {
         break;
       case 'phase':
         this.#applyPhase(message.phase);
+        break;
+      case 'tasks':
+        // Taken by the entry, before this loop exists.
         break;
       case 'stop':
         this.#stopping = true;
@@ -173,8 +189,9 @@ export class ExecutorThread {
   async #idle(flushed: boolean): Promise<void> {
     await immediate();
     if (this.#stopping || this.#wakeRequested || !flushed || this.#hasInput()) return;
-    await this.#doorbell.sleep(Math.max(0, Math.min(LONGEST_SLEEP_MS, this.#nextDueMs() - performance.now())), () =>
-      this.#wakeRequested || this.#hasInput(),
+    await this.#doorbell.sleep(
+      Math.max(0, Math.min(LONGEST_SLEEP_MS, this.#nextDueMs() - performance.now())),
+      () => this.#wakeRequested || this.#hasInput(),
     );
   }
 
@@ -205,37 +222,54 @@ export class ExecutorThread {
     return done;
   }
 
-  #receive(words: Int32Array, at: number, bytes: Buffer, byteStart: number, _byteLength: number): void {
+  #receive(words: Int32Array, at: number, bytes: Buffer, byteStart: number): void {
     if (words[at + H_TARGET_GENERATION] !== this.#start.generation) return;
     const origin = this.#drainOrigin ?? words[at + H_ENDPOINT]!;
     const count = words[at + H_COUNT]!;
     const first = at + HEADER_WORDS;
-    switch (words[at + H_KIND]) {
+    switch (words[at + H_KIND]!) {
       case KIND_DATA:
-        this.#receiveRows(words, first, count, bytes, byteStart + (HEADER_WORDS + count * ROW_WORDS) * 4, origin);
+        this.#receiveRows(
+          words,
+          first,
+          count,
+          bytes,
+          byteStart + (HEADER_WORDS + count * ROW_WORDS) * 4,
+          origin,
+        );
         return;
       case KIND_ACK:
         for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
           const root = this.#context.localRoots[words[row]!];
-          if (root !== undefined && root.generation === words[row + 1]) root.onAck(words[row + 2]!, words[row + 3]!, words[row + 4]!);
+          if (root !== undefined && root.generation === words[row + 1])
+            root.onAck(words[row + 2]!, words[row + 3]!, words[row + 4]!);
         }
         return;
       case KIND_FAIL:
         for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
           const root = this.#context.localRoots[words[row]!];
           const reason = FAILURE_REASONS[words[row + 3]!] ?? 'lost';
-          if (root !== undefined && root.generation === words[row + 1]) root.onFail(words[row + 2]!, reason, words[row + 4]!);
+          if (root !== undefined && root.generation === words[row + 1])
+            root.onFail(words[row + 2]!, reason, words[row + 4]!);
         }
         return;
       case KIND_CREDIT: {
         const link = this.#context.links.get(origin);
-        for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS) link?.onGrant(words[row]!, words[row + 1]!);
+        for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS)
+          link?.onGrant(words[row]!, words[row + 1]!);
         return;
       }
     }
   }
 
-  #receiveRows(words: Int32Array, first: number, count: number, bytes: Buffer, blobStart: number, origin: number): void {
+  #receiveRows(
+    words: Int32Array,
+    first: number,
+    count: number,
+    bytes: Buffer,
+    blobStart: number,
+    origin: number,
+  ): void {
     const { codecs } = this.#factory;
     const reader = this.#byteReader;
     let position = blobStart;
@@ -262,7 +296,8 @@ export class ExecutorThread {
     const task = words[row + R_TARGET_TASK]!;
     const subscription = words[row + R_SUBSCRIPTION]! & ~END_MARK;
     const edge = this.#factory.edges[subscription];
-    if (edge !== undefined) this.#context.grant(origin, edge.creditClass, rowCost(words[row + R_BLOB_BYTES]!));
+    if (edge !== undefined)
+      this.#context.grant(origin, edge.creditClass, rowCost(words[row + R_BLOB_BYTES]!));
     if (words[row + R_ROOT_TASK] === SEVERAL) {
       this.#byteReader.reset(bytes, position);
       this.#context.failSeveral(readSeveral(this.#byteReader), 'moved', task);
@@ -333,7 +368,11 @@ export class ExecutorThread {
           onRefused: (error, sourceTask, rootTask, rootGeneration, rootSequence, several) => {
             this.#options.post({
               kind: 'error',
-              error: { component: this.#factory.componentOf(sourceTask), task: sourceTask, error: toErrorRecord(error) },
+              error: {
+                component: this.#factory.componentOf(sourceTask),
+                task: sourceTask,
+                error: toErrorRecord(error),
+              },
             });
             if (several !== null) context.failSeveral(several, 'user', sourceTask);
             else if (rootTask !== 0) context.fail(rootTask, rootGeneration, rootSequence, 'user', sourceTask);
@@ -342,7 +381,10 @@ export class ExecutorThread {
         }),
       );
       if (endpoint.incoming !== null) {
-        this.#inbound.push({ reader: new RingReader(endpoint.incoming, new Doorbell(endpoint.doorbell!)), endpoint: endpoint.id });
+        this.#inbound.push({
+          reader: new RingReader(endpoint.incoming, new Doorbell(endpoint.doorbell!)),
+          endpoint: endpoint.id,
+        });
       }
       fresh++;
     }
@@ -362,7 +404,8 @@ export class ExecutorThread {
     const { endpointOfTask } = routes;
     context.linkOfTask = [];
     for (let task = 0; task < endpointOfTask.length; task++) {
-      context.linkOfTask[task] = endpointOfTask[task]! < 0 ? undefined : context.links.get(endpointOfTask[task]!);
+      context.linkOfTask[task] =
+        endpointOfTask[task]! < 0 ? undefined : context.links.get(endpointOfTask[task]!);
     }
     for (const { component, first, last } of routes.tasks) {
       const index = context.componentIndex.get(component);
@@ -371,13 +414,16 @@ export class ExecutorThread {
       for (let task = first; task <= last; task++) if (endpointOfTask[task]! < 0) reachable = false;
       context.reachable[index]!.blocked = !reachable;
     }
-    const outputsOf = (task: EmittingTask): readonly Output[] => [...task.streams.values()].flatMap((stream) => stream.outputs);
+    const outputsOf = (task: EmittingTask): readonly Output[] =>
+      [...task.streams.values()].flatMap((stream) => stream.outputs);
     for (const executor of this.#executors()) {
       const gates = new Set<Gate>();
       const cycleGates = new Set<Gate>();
       for (const task of executor.tasks) {
         for (const { edge, router } of outputsOf(task)) {
-          const preferred = preferredTargets(edge, task.number, routes, this.#factory.tasksOf);
+          const preferred = preferredTargets(edge, task.number, routes, (component) =>
+            this.#factory.tasksOf(component),
+          );
           router.setLocal(preferred);
           const into = edge.inCycle ? cycleGates : gates;
           into.add(context.reachable[edge.targetComponent]!);
@@ -399,7 +445,10 @@ export class ExecutorThread {
     }
   }
 
-  *#executors(): Generator<{ tasks: readonly EmittingTask[]; setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void }> {
+  *#executors(): Generator<{
+    tasks: readonly EmittingTask[];
+    setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void;
+  }> {
     yield* this.#bolts;
     yield* this.#spouts;
   }
@@ -423,7 +472,10 @@ export class ExecutorThread {
     for (const bolt of this.#bolts) {
       for (const task of bolt.tasks) {
         if (task.ledger.marked === 0) continue;
-        const lost = [...(standAgain ? task.ledger.takeUnmoved() : []), ...task.ledger.takeQuiet(nowMs, quietMs)];
+        const lost = [
+          ...(standAgain ? task.ledger.takeUnmoved() : []),
+          ...task.ledger.takeQuiet(nowMs, quietMs),
+        ];
         for (const _ of lost) task.countFailure('lost');
         if (lost.length > 0) task.pendingChanged();
       }
@@ -510,11 +562,13 @@ export class ExecutorThread {
 
   /** Where a row of that tree is, as far as this thread can see. */
   #holderOf(rootTask: number, sequence: number): string | null {
-    const isOf = (words: Int32Array, at: number): boolean => words[at + 3] === rootTask && words[at + 5] === sequence;
+    const isOf = (words: Int32Array, at: number): boolean =>
+      words[at + 3] === rootTask && words[at + 5] === sequence;
     for (const bolt of this.#bolts) {
       if (bolt.someQueued(isOf)) return `${bolt.component.id} (queued)`;
     }
-    for (const link of this.#linkList) if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
+    for (const link of this.#linkList)
+      if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
     return null;
   }
 
@@ -533,7 +587,11 @@ export class ExecutorThread {
         try {
           await task.task.close?.();
         } catch (error) {
-          this.#options.logger.warn('close.failed', { component: task.component, task: task.number, message: toIsobarError(error).message });
+          this.#options.logger.warn('close.failed', {
+            component: task.component,
+            task: task.number,
+            message: toIsobarError(error).message,
+          });
         }
       }
     }

@@ -38,7 +38,13 @@ export class OutPort {
   }
 
   /** Like RingWriter.tryWrite; refuses while another owner's frame is partly in the ring. */
-  tryWrite(owner: object, words: Int32Array, wordCount: number, blob: Buffer | null, blobBytes: number): boolean {
+  tryWrite(
+    owner: object,
+    words: Int32Array,
+    wordCount: number,
+    blob: Buffer | null,
+    blobBytes: number,
+  ): boolean {
     if (this.#owner !== null && this.#owner !== owner) return false;
     const done = this.#writer.tryWrite(words, wordCount, blob, blobBytes);
     this.#owner = this.#writer.isUnfinished ? owner : null;
@@ -146,13 +152,36 @@ export class Link {
   ): void {
     if (this.#gates[creditClass]!.blocked || !this.#batchTakesRows()) {
       this.#hold(creditClass).push(
-        row, several, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, -1, 0,
+        row,
+        several,
+        subscription,
+        targetTask,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        edgeHigh,
+        edgeLow,
+        -1,
+        0,
       );
       this.#heldTotal++;
       this.#gates[creditClass]!.blocked = true;
       return;
     }
-    this.#add(creditClass, subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, several, row);
+    this.#add(
+      creditClass,
+      subscription,
+      targetTask,
+      sourceTask,
+      rootTask,
+      rootGeneration,
+      rootSequence,
+      edgeHigh,
+      edgeLow,
+      several,
+      row,
+    );
   }
 
   ack(rootTask: number, rootGeneration: number, rootSequence: number, high: number, low: number): void {
@@ -160,7 +189,13 @@ export class Link {
     if (this.#acks.isFull) this.#flushControl();
   }
 
-  fail(rootTask: number, rootGeneration: number, rootSequence: number, reason: number, failingTask: number): void {
+  fail(
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    reason: number,
+    failingTask: number,
+  ): void {
     this.#fails.add(rootTask, rootGeneration, rootSequence, reason, failingTask);
     if (this.#fails.isFull) this.#flushControl();
   }
@@ -229,7 +264,17 @@ export class Link {
   ): void {
     const codec = row === null ? null : this.#options.codecs[subscription]!;
     const bytes = this.#batch.addRow(
-      subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, edgeHigh, edgeLow, several, codec, row,
+      subscription,
+      targetTask,
+      sourceTask,
+      rootTask,
+      rootGeneration,
+      rootSequence,
+      edgeHigh,
+      edgeLow,
+      several,
+      codec,
+      row,
     );
     const left = this.#credit[creditClass]! - rowCost(bytes);
     this.#credit[creditClass] = left;
@@ -253,11 +298,27 @@ export class Link {
       const words = held.words;
       try {
         this.#add(
-          creditClass, words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, words[at + 4]!, words[at + 5]!,
-          words[at + 6]!, words[at + 7]!, held.headSeveral, held.headRow,
+          creditClass,
+          words[at]!,
+          words[at + 1]!,
+          words[at + 2]!,
+          words[at + 3]!,
+          words[at + 4]!,
+          words[at + 5]!,
+          words[at + 6]!,
+          words[at + 7]!,
+          held.headSeveral,
+          held.headRow,
         );
       } catch (error) {
-        this.#options.onRefused(error, words[at + 2]!, words[at + 3]!, words[at + 4]!, words[at + 5]!, held.headSeveral);
+        this.#options.onRefused(
+          error,
+          words[at + 2]!,
+          words[at + 3]!,
+          words[at + 4]!,
+          words[at + 5]!,
+          held.headSeveral,
+        );
       }
       held.shift();
       this.#heldTotal--;
@@ -282,7 +343,9 @@ export class Link {
 
   #flushControl(): boolean {
     return (
-      this.#flushBatch(this.#acks, KIND_ACK) && this.#flushBatch(this.#fails, KIND_FAIL) && this.#flushBatch(this.#grants, KIND_CREDIT)
+      this.#flushBatch(this.#acks, KIND_ACK) &&
+      this.#flushBatch(this.#fails, KIND_FAIL) &&
+      this.#flushBatch(this.#grants, KIND_CREDIT)
     );
   }
 

@@ -30,7 +30,9 @@ describe('preferredTargets', () => {
   });
 
   it('keeps local-or-shuffle local as soon as there is one receiver', () => {
-    expect([...preferredTargets(edge('local-or-shuffle', 3), 1, routes([0, 1], [0, 1, 1]), tasksOf(2))!]).toEqual([0]);
+    expect([
+      ...preferredTargets(edge('local-or-shuffle', 3), 1, routes([0, 1], [0, 1, 1]), tasksOf(2))!,
+    ]).toEqual([0]);
     expect(preferredTargets(edge('local-or-shuffle', 2), 1, routes([0, 1], [1, 1]), tasksOf(2))).toBeNull();
   });
 

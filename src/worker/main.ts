@@ -55,6 +55,8 @@ function main(): void {
   });
   for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.on('SIGTERM', () => void worker.stop(0));
+  // Connects anew to every peer; nothing is lost by it (numbered frames), so it is safe at any time.
+  process.on('SIGUSR2', () => worker.reconnectPeers());
   // The event loop must not run dry while all that is awaited are rings.
   setInterval(() => undefined, 60_000);
   orphan.setPresence(false, worker);

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { ReportBook } from './report-book.js';
 
-const error = (message: string) => ({ component: 'c', task: 1, error: { code: 'USER_CODE_FAILED' as const, message, details: {} } });
+const error = (message: string) => ({
+  component: 'c',
+  task: 1,
+  error: { code: 'USER_CODE_FAILED' as const, message, details: {} },
+});
 
 describe('ReportBook', () => {
   it('counts equal errors with first and last time', () => {
@@ -9,7 +13,9 @@ describe('ReportBook', () => {
     book.addError(error('a'), 1);
     book.addError(error('b'), 2);
     book.addError(error('a'), 3);
-    expect(book.errors.map(({ error: { message }, count, firstMs, lastMs }) => [message, count, firstMs, lastMs])).toEqual([
+    expect(
+      book.errors.map(({ error: { message }, count, firstMs, lastMs }) => [message, count, firstMs, lastMs]),
+    ).toEqual([
       ['b', 1, 2, 2],
       ['a', 2, 1, 3],
     ]);
@@ -26,7 +32,14 @@ describe('ReportBook', () => {
     const book = new ReportBook();
     const oldest = (ageMs: number) => ({ component: 's', task: 1, ageMs, row: 'r', heldBy: null });
     book.setThreadReport(0, [['c', 'hits', 2]], oldest(5));
-    book.setThreadReport(1, [['c', 'hits', 3], ['d', 'hits', 1]], oldest(9));
+    book.setThreadReport(
+      1,
+      [
+        ['c', 'hits', 3],
+        ['d', 'hits', 1],
+      ],
+      oldest(9),
+    );
     expect(book.userCounters('c')).toEqual({ hits: 5 });
     expect(book.oldestPending?.ageMs).toBe(9);
     book.forgetThread(1);

@@ -9,7 +9,10 @@ export class ReportBook {
   readonly #errors = new Map<string, ReportedError>();
   readonly #lostStates: LostState[] = [];
   readonly #deadLetterFiles = new Set<string>();
-  readonly #counters = new Map<number, readonly (readonly [component: string, name: string, value: number])[]>();
+  readonly #counters = new Map<
+    number,
+    readonly (readonly [component: string, name: string, value: number])[]
+  >();
   readonly #oldest = new Map<number, OldestPending | null>();
 
   /** Counts an error with those of the same component, code and message. */
@@ -68,7 +71,8 @@ export class ReportBook {
   userCounters(component: string): Record<string, number> {
     const sums: Record<string, number> = {};
     for (const counters of this.#counters.values()) {
-      for (const [owner, name, value] of counters) if (owner === component) sums[name] = (sums[name] ?? 0) + value;
+      for (const [owner, name, value] of counters)
+        if (owner === component) sums[name] = (sums[name] ?? 0) + value;
     }
     return sums;
   }

@@ -77,7 +77,14 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   readonly #completeSketch: Int32Array;
   readonly #tracker = new PositionTracker();
   readonly #deadLetters: DeadLetterWriter;
-  readonly #cause: EmitCause = { rootTask: 0, rootGeneration: 0, rootSequence: 0, several: null, edgesHigh: 0, edgesLow: 0 };
+  readonly #cause: EmitCause = {
+    rootTask: 0,
+    rootGeneration: 0,
+    rootSequence: 0,
+    several: null,
+    edgesHigh: 0,
+    edgesLow: 0,
+  };
   #replays: SpoutRow[] = [];
   #replayAt = 0;
   readonly #alone: SpoutRow[] = [];
@@ -121,7 +128,10 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.#completeSketch = options.completeSketch;
     this.#deadLetters = options.deadLetters;
     const settings = options.context.options.settings;
-    const limit = Math.min(settings['topology.max-spout-pending'] ?? Infinity, settings['spout.pending-limit']);
+    const limit = Math.min(
+      settings['topology.max-spout-pending'] ?? Infinity,
+      settings['spout.pending-limit'],
+    );
     this.ledger = new TreeLedger<SpoutRow>({
       pendingLimit: limit,
       onComplete: (row, _sequence, openedMs) => this.#onComplete(row, openedMs),
@@ -150,7 +160,9 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       if (replayed === 'wait') break;
       if (replayed !== undefined) {
         this.counters[this.counterBase + C_REPLAYED]!++;
-        this.counters[this.counterBase + C_REPLAYS_BY_REASON + FAILURE_REASONS.indexOf(replayed.lastReason ?? 'lost')]!++;
+        this.counters[
+          this.counterBase + C_REPLAYS_BY_REASON + FAILURE_REASONS.indexOf(replayed.lastReason ?? 'lost')
+        ]!++;
         this.#emitChecked(replayed);
         done++;
         continue;
@@ -169,7 +181,14 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       progress[P_IN_CALL] = 0;
       if (next === undefined) break;
       const readIndex = next.position === undefined ? -1 : this.#tracker.add(next.position);
-      const row = this.#newRow(next.row, next.stream ?? 'default', next.position, readIndex, undefined, undefined);
+      const row = this.#newRow(
+        next.row,
+        next.stream ?? 'default',
+        next.position,
+        readIndex,
+        undefined,
+        undefined,
+      );
       done++;
       if (this.#isPoison(row)) {
         this.#deadLetter(row, 0);
@@ -236,8 +255,25 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     if (this.#endMarksSent) sendEndMarks(this);
   }
 
-  #newRow(row: Row, stream: string, position: unknown, readIndex: number, id: unknown, direct: number | undefined): SpoutRow {
-    return { row, stream, position, readIndex, id, direct, history: NO_HISTORY, sampled: false, lastReason: null };
+  #newRow(
+    row: Row,
+    stream: string,
+    position: unknown,
+    readIndex: number,
+    id: unknown,
+    direct: number | undefined,
+  ): SpoutRow {
+    return {
+      row,
+      stream,
+      position,
+      readIndex,
+      id,
+      direct,
+      history: NO_HISTORY,
+      sampled: false,
+      lastReason: null,
+    };
   }
 
   /** The next row to replay; 'wait': a row is alone, or waits to be. */
@@ -288,7 +324,13 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const cause = this.#cause;
     if (!context.acking) {
       cause.rootTask = 0;
-      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(outputs, canonical, this.number, cause, row.direct);
+      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
+        outputs,
+        canonical,
+        this.number,
+        cause,
+        row.direct,
+      );
       this.#finish(row);
       return;
     }
@@ -300,7 +342,13 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     cause.edgesHigh = 0;
     cause.edgesLow = 0;
     try {
-      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(outputs, canonical, this.number, cause, row.direct);
+      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
+        outputs,
+        canonical,
+        this.number,
+        cause,
+        row.direct,
+      );
     } catch (error) {
       this.ledger.remove(sequence);
       this.#onFailed(row, 'user', this.number);
@@ -343,7 +391,9 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       if (row.id !== undefined) this.source.fail(row.id, reason);
       return;
     }
-    const decision = decideAfterFailure(row.history, reason, { maxFailures: this.context.options.settings['replay.max-failures'] });
+    const decision = decideAfterFailure(row.history, reason, {
+      maxFailures: this.context.options.settings['replay.max-failures'],
+    });
     row.history = decision.history;
     switch (decision.action) {
       case 'replay':

@@ -201,5 +201,7 @@ function isRows(value: SourceRow | readonly SourceRow[]): value is readonly Sour
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
 }

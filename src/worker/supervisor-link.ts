@@ -2,8 +2,21 @@
  * A worker's connection to its supervisor: says hello, reconnects for ever, passes on what the supervisor tells. While
  * it is away the worker goes on; what must reach the supervisor waits here (positions) or is said anew (heartbeats).
  */
-import { connectChannel, hasCode, type Channel, type Clock, type ErrorRecord, type Logger } from '../base/index.js';
-import type { StoredPosition, TopologyPhase, WorkerHeartbeat, WorkerHello, WorkerWelcome } from '../coordination/index.js';
+import {
+  connectChannel,
+  hasCode,
+  type Channel,
+  type Clock,
+  type ErrorRecord,
+  type Logger,
+} from '../base/index.js';
+import type {
+  StoredPosition,
+  TopologyPhase,
+  WorkerHeartbeat,
+  WorkerHello,
+  WorkerWelcome,
+} from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
 
 const RECONNECT_MS = 100;
@@ -81,7 +94,11 @@ export class SupervisorLink {
   /** Resolves when all queued positions are stored, or after `timeoutMs`. */
   async flushPositions(timeoutMs: number): Promise<void> {
     const endMs = this.#clock.nowMs() + timeoutMs;
-    while ((this.#positions.size > 0 || this.#storing) && this.#channel !== undefined && this.#clock.nowMs() < endMs) {
+    while (
+      (this.#positions.size > 0 || this.#storing) &&
+      this.#channel !== undefined &&
+      this.#clock.nowMs() < endMs
+    ) {
       await this.#storeQueued();
       await new Promise<void>((resolve) => setTimeout(resolve, 5));
     }
@@ -102,7 +119,8 @@ export class SupervisorLink {
       await this.#channel.request('store-positions', [...batch.values()], { timeoutMs: REQUEST_TIMEOUT_MS });
     } catch (error) {
       this.#logger.warn('positions.not-stored', { message: String(error) });
-      for (const [task, position] of batch) if (!this.#positions.has(task)) this.#positions.set(task, position);
+      for (const [task, position] of batch)
+        if (!this.#positions.has(task)) this.#positions.set(task, position);
       this.#clock.after(RECONNECT_MS, () => void this.#storeQueued());
     } finally {
       this.#storing = false;
@@ -138,7 +156,9 @@ export class SupervisorLink {
           onEvent: (name, body) => this.#onEvent(name, body),
           onClose: (closed) => this.#onClose(closed),
         });
-        const welcome = (await channel.request('hello', this.#hello, { timeoutMs: REQUEST_TIMEOUT_MS })) as WorkerWelcome;
+        const welcome = (await channel.request('hello', this.#hello, {
+          timeoutMs: REQUEST_TIMEOUT_MS,
+        })) as WorkerWelcome;
         this.#channel = channel;
         this.#handlers.onPresence(true);
         this.#handlers.onAssignment(welcome.assignment);

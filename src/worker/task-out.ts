@@ -5,7 +5,13 @@
  * and the task gets a new one, so `out` is open exactly while the call that it was given to lasts.
  */
 import { IsobarError, toIsobarError } from '../base/index.js';
-import { DEFAULT_STREAM, type Anchor, type EmitOptions, type Row, type RuntimeOut } from '../topology/index.js';
+import {
+  DEFAULT_STREAM,
+  type Anchor,
+  type EmitOptions,
+  type Row,
+  type RuntimeOut,
+} from '../topology/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
 import { C_EMITTED, C_TRANSFERRED } from './counters.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
@@ -28,21 +34,29 @@ export function canonicalRow(task: EmittingTask, stream: StreamOutputs, row: Row
     return stream.codec.canonical(row);
   } catch (error) {
     const fault = toIsobarError(error);
-    throw new IsobarError(fault.code, `${fault.message} (emitted by "${task.component}" to stream "${stream.name}")`, {
-      ...fault.details,
-      where: `component "${task.component}", stream "${stream.name}"`,
-    });
+    throw new IsobarError(
+      fault.code,
+      `${fault.message} (emitted by "${task.component}" to stream "${stream.name}")`,
+      {
+        ...fault.details,
+        where: `component "${task.component}", stream "${stream.name}"`,
+      },
+    );
   }
 }
 
 export function streamOf(task: EmittingTask, name: string): StreamOutputs {
   const stream = name === DEFAULT_STREAM ? task.defaultStream : task.streams.get(name);
   if (stream === undefined) {
-    throw new IsobarError('STREAM_UNKNOWN', `"${task.component}" emits to stream "${name}", which it does not declare`, {
-      expected: `one of ${[...task.streams.keys()].join(', ') || 'no stream at all'}`,
-      found: name,
-      where: `component "${task.component}"`,
-    });
+    throw new IsobarError(
+      'STREAM_UNKNOWN',
+      `"${task.component}" emits to stream "${name}", which it does not declare`,
+      {
+        expected: `one of ${[...task.streams.keys()].join(', ') || 'no stream at all'}`,
+        found: name,
+        where: `component "${task.component}"`,
+      },
+    );
   }
   return stream;
 }
@@ -77,11 +91,15 @@ export class BoltOut implements RuntimeOut, EmitCause {
   emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void {
     const task = this.#task;
     if (!this.open) {
-      throw new IsobarError('EMIT_OUTSIDE_PROCESS', `"${task.component}" emitted after the call that \`out\` belongs to had ended`, {
-        expected: 'emit before process returns, or before its promise settles',
-        found: 'a later emit',
-        where: `component "${task.component}", task ${task.number}`,
-      });
+      throw new IsobarError(
+        'EMIT_OUTSIDE_PROCESS',
+        `"${task.component}" emitted after the call that \`out\` belongs to had ended`,
+        {
+          expected: 'emit before process returns, or before its promise settles',
+          found: 'a later emit',
+          where: `component "${task.component}", task ${task.number}`,
+        },
+      );
     }
     const outputs = streamOf(task, stream);
     const canonical = canonicalRow(task, outputs, row);
@@ -107,7 +125,14 @@ export class ManualAnchor implements Anchor, EmitCause {
 
   constructor(
     owner: { onSettled(anchor: ManualAnchor, failure: { error: unknown } | null): void },
-    root: { rootTask: number; rootGeneration: number; rootSequence: number; several: Int32Array | null; edgeHigh: number; edgeLow: number },
+    root: {
+      rootTask: number;
+      rootGeneration: number;
+      rootSequence: number;
+      several: Int32Array | null;
+      edgeHigh: number;
+      edgeLow: number;
+    },
     sinceMs: number,
   ) {
     this.#owner = owner;
@@ -191,7 +216,14 @@ class JoinedAnchors implements EmitCause {
   }
 }
 
-const UNTRACKED: EmitCause = { rootTask: 0, rootGeneration: 0, rootSequence: 0, several: null, edgesHigh: 0, edgesLow: 0 };
+const UNTRACKED: EmitCause = {
+  rootTask: 0,
+  rootGeneration: 0,
+  rootSequence: 0,
+  several: null,
+  edgesHigh: 0,
+  edgesLow: 0,
+};
 
 function joinAnchors(anchors: readonly Anchor[]): EmitCause {
   const held = anchors.map((anchor) => {

@@ -127,7 +127,13 @@ export class ThreadContext {
   }
 
   /** Emits a canonical row to every task that the outputs choose, anchored to `cause`. Returns how many rows were sent. */
-  emit(stream: StreamOutputs, row: Row, sourceTask: number, cause: EmitCause, direct: number | undefined): number {
+  emit(
+    stream: StreamOutputs,
+    row: Row,
+    sourceTask: number,
+    cause: EmitCause,
+    direct: number | undefined,
+  ): number {
     const outputs = stream.outputs;
     let sent = 0;
     for (let i = 0; i < outputs.length; i++) {
@@ -156,7 +162,18 @@ export class ThreadContext {
     const high = ids.high;
     const low = ids.low;
     if (cause.several === null) {
-      this.send(output.edge, targetTask, sourceTask, cause.rootTask, cause.rootGeneration, cause.rootSequence, high, low, null, row);
+      this.send(
+        output.edge,
+        targetTask,
+        sourceTask,
+        cause.rootTask,
+        cause.rootGeneration,
+        cause.rootSequence,
+        high,
+        low,
+        null,
+        row,
+      );
     } else {
       const several = cause.several.slice();
       for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
@@ -185,7 +202,19 @@ export class ThreadContext {
   ): void {
     const local = this.localTargets[targetTask];
     if (local !== undefined) {
-      local.accept(row, several, edge, edge.subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, high, low);
+      local.accept(
+        row,
+        several,
+        edge,
+        edge.subscription,
+        targetTask,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        high,
+        low,
+      );
       return;
     }
     const link = this.linkOfTask[targetTask];
@@ -193,8 +222,21 @@ export class ThreadContext {
       // The task went while this call was under way: its tree is marked as lost, so the row need not be kept.
       return;
     }
-    if (edge.inCycle && link.heldRows(edge.creditClass) >= this.options.settings['cycle.reserve']) throw cycleOverflow(edge);
-    link.send(edge.creditClass, edge.subscription, targetTask, sourceTask, rootTask, rootGeneration, rootSequence, high, low, several, row);
+    if (edge.inCycle && link.heldRows(edge.creditClass) >= this.options.settings['cycle.reserve'])
+      throw cycleOverflow(edge);
+    link.send(
+      edge.creditClass,
+      edge.subscription,
+      targetTask,
+      sourceTask,
+      rootTask,
+      rootGeneration,
+      rootSequence,
+      high,
+      low,
+      several,
+      row,
+    );
   }
 
   /** Acks with the XOR of the row's own edge and of those of the rows that it caused. */
@@ -207,18 +249,36 @@ export class ThreadContext {
     this.linkOfTask[rootTask]?.ack(rootTask, rootGeneration, rootSequence, high, low);
   }
 
-  fail(rootTask: number, rootGeneration: number, rootSequence: number, reason: FailureReason, failingTask: number): void {
+  fail(
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    reason: FailureReason,
+    failingTask: number,
+  ): void {
     const root = this.localRoots[rootTask];
     if (root !== undefined) {
       if (root.generation === rootGeneration) root.onFail(rootSequence, reason, failingTask);
       return;
     }
-    this.linkOfTask[rootTask]?.fail(rootTask, rootGeneration, rootSequence, FAILURE_REASONS.indexOf(reason), failingTask);
+    this.linkOfTask[rootTask]?.fail(
+      rootTask,
+      rootGeneration,
+      rootSequence,
+      FAILURE_REASONS.indexOf(reason),
+      failingTask,
+    );
   }
 
   ackSeveral(several: Int32Array, edgesHigh: number, edgesLow: number): void {
     for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
-      this.ack(several[at]!, several[at + 1]!, several[at + 2]!, several[at + 3]! ^ edgesHigh, several[at + 4]! ^ edgesLow);
+      this.ack(
+        several[at]!,
+        several[at + 1]!,
+        several[at + 2]!,
+        several[at + 3]! ^ edgesHigh,
+        several[at + 4]! ^ edgesLow,
+      );
     }
   }
 
@@ -230,9 +290,13 @@ export class ThreadContext {
 }
 
 export function cycleOverflow(edge: Edge): IsobarError {
-  return new IsobarError('CYCLE_OVERFLOW', `the cycle through "${edge.target}" multiplies rows: its reserve is used up`, {
-    expected: 'at most one row sent back per row',
-    found: 'more rows held for the cycle than cycle.reserve allows',
-    where: `stream "${edge.stream}" of "${edge.source}" to "${edge.target}"`,
-  });
+  return new IsobarError(
+    'CYCLE_OVERFLOW',
+    `the cycle through "${edge.target}" multiplies rows: its reserve is used up`,
+    {
+      expected: 'at most one row sent back per row',
+      found: 'more rows held for the cycle than cycle.reserve allows',
+      where: `stream "${edge.stream}" of "${edge.source}" to "${edge.target}"`,
+    },
+  );
 }

@@ -120,7 +120,10 @@ export class ThreadHost {
   }
 
   /** What the thread is doing, from its progress words. Call it regularly: durations are measured between calls. */
-  observe(nowMs: number, stuckMs: number): { state: ThreadState; task: number | null; inCallMs: number; lagMs: number } {
+  observe(
+    nowMs: number,
+    stuckMs: number,
+  ): { state: ThreadState; task: number | null; inCallMs: number; lagMs: number } {
     const progress = this.#progress;
     const [calls, turns] = [progress[P_CALLS]!, progress[P_TURNS]!];
     const moved = calls !== this.#seenCalls || turns !== this.#seenTurns;

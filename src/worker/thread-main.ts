@@ -3,8 +3,20 @@ import { randomInt } from 'node:crypto';
 import { openSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import { compileSettings, createLogger, IsobarError, systemClock, toErrorRecord, toIsobarError } from '../base/index.js';
-import { buildTopology, canonicalDescription, validateDescription, type BuiltTopology } from '../topology/index.js';
+import {
+  compileSettings,
+  createLogger,
+  IsobarError,
+  systemClock,
+  toErrorRecord,
+  toIsobarError,
+} from '../base/index.js';
+import {
+  buildTopology,
+  canonicalDescription,
+  validateDescription,
+  type BuiltTopology,
+} from '../topology/index.js';
 import { EdgeIds } from './acking/edge-ids.js';
 import { createFactory } from './executor-factory.js';
 import { ExecutorThread } from './executor-thread.js';
@@ -28,15 +40,21 @@ async function loadTopology(): Promise<BuiltTopology> {
   } catch (error) {
     const code = (error as { code?: unknown } | null)?.code;
     const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
-    throw toIsobarError(error, missing ? 'MODULE_MISSING_IN_WORKER' : 'EVALUATION_FAILED', { where: `topology "${start.topologyName}"` });
+    throw toIsobarError(error, missing ? 'MODULE_MISSING_IN_WORKER' : 'EVALUATION_FAILED', {
+      where: `topology "${start.topologyName}"`,
+    });
   }
   const topology = buildTopology(exported.default);
   if (canonicalDescription(topology.description) !== canonicalDescription(expected)) {
-    throw new IsobarError('GRAPH_MISMATCH', `the graph of "${start.topologyName}" that this worker built differs from the submitted one`, {
-      expected: 'the submitted description',
-      found: 'another graph',
-      where: start.codePath,
-    });
+    throw new IsobarError(
+      'GRAPH_MISMATCH',
+      `the graph of "${start.topologyName}" that this worker built differs from the submitted one`,
+      {
+        expected: 'the submitted description',
+        found: 'another graph',
+        where: start.codePath,
+      },
+    );
   }
   return topology;
 }

@@ -11,7 +11,14 @@
  */
 import { readFileSync } from 'node:fs';
 import { setImmediate as immediate } from 'node:timers/promises';
-import { compileSettings, IsobarError, toErrorRecord, type Clock, type Logger, type Settings } from '../base/index.js';
+import {
+  compileSettings,
+  IsobarError,
+  toErrorRecord,
+  type Clock,
+  type Logger,
+  type Settings,
+} from '../base/index.js';
 import type { StoredPosition, TopologyPhase, WorkerHeartbeat, WorkerLaunch } from '../coordination/index.js';
 import {
   decodeControlFrame,
@@ -167,6 +174,11 @@ export class WorkerProcess {
     this.#options.onEnd(code);
   }
 
+  /** Cuts the connection to every peer; both sides reconnect and go on where they were. */
+  reconnectPeers(): void {
+    for (const peer of this.#peerKeys) this.#peers.cut(peer);
+  }
+
   /** The heartbeat as of now; also what a worker without supervisor says of itself. */
   heartbeat(): WorkerHeartbeat {
     const nowMs = this.#clock.nowMs();
@@ -212,7 +224,10 @@ export class WorkerProcess {
   }
 
   #addressOf(port: number): PeerAddress {
-    return { kind: 'unix', path: peerSocketPath(this.#launch.socketDirectory, this.#launch.topologyId, port) };
+    return {
+      kind: 'unix',
+      path: peerSocketPath(this.#launch.socketDirectory, this.#launch.topologyId, port),
+    };
   }
 
   #hosts(): ThreadHost[] {
@@ -256,15 +271,25 @@ export class WorkerProcess {
   }
 
   async #reconcileNow(assignment: Assignment): Promise<void> {
-    if (this.#stopping || (this.#assignment !== undefined && assignment.version <= this.#assignment.version)) return;
+    if (this.#stopping || (this.#assignment !== undefined && assignment.version <= this.#assignment.version))
+      return;
     const first = this.#assignment === undefined;
     this.#assignment = assignment;
     this.#updatePeers(assignment);
     const own = assignment.slots.find(({ supervisor, port }) => `${supervisor}:${port}` === this.#selfKey);
-    const wanted = (own?.executors ?? []).map((range) => ({ range, component: componentOf(assignment.tasks, range[0]) ?? '' }));
-    this.#ackers.splice(0, Infinity, ...wanted.filter(({ component }) => component === ACKER).map(({ range }) => range));
+    const wanted = (own?.executors ?? []).map((range) => ({
+      range,
+      component: componentOf(assignment.tasks, range[0]) ?? '',
+    }));
+    this.#ackers.splice(
+      0,
+      Infinity,
+      ...wanted.filter(({ component }) => component === ACKER).map(({ range }) => range),
+    );
     const runnable = wanted.filter(({ component }) => !component.startsWith('__'));
-    const stopped = this.#executors.all().filter(({ range }) => !runnable.some((one) => sameRange(one.range, range)));
+    const stopped = this.#executors
+      .all()
+      .filter(({ range }) => !runnable.some((one) => sameRange(one.range, range)));
     for (const executor of stopped) {
       this.#threads[executor.thread]?.host?.post({ kind: 'stop-executors', ranges: [executor.range] });
       this.#threads[executor.thread]?.host?.started.delete(executor.range[0]);
@@ -273,11 +298,17 @@ export class WorkerProcess {
     const fresh = runnable.filter(({ range }) => this.#executors.get(range[0]) === undefined);
     if (first) {
       const count = this.#threadCount(runnable.length);
-      for (let index = 0; index < count; index++) this.#threads.push({ host: undefined, restarts: 0, backoffMs: this.#settings['worker.restart-backoff'] });
+      for (let index = 0; index < count; index++)
+        this.#threads.push({
+          host: undefined,
+          restarts: 0,
+          backoffMs: this.#settings['worker.restart-backoff'],
+        });
       const places = dealToThreads(fresh, count);
       fresh.forEach(({ range, component }, i) => this.#executors.add(range, component, places[i]!));
       // The generation of the launch serves the first life of every thread.
-      for (let index = 0; index < count; index++) this.#startThread(index, this.#launch.generation, this.#executors.ofThread(index));
+      for (let index = 0; index < count; index++)
+        this.#startThread(index, this.#launch.generation, this.#executors.ofThread(index));
     } else {
       for (const { range, component } of fresh) {
         const thread = this.#leastLoadedThread();
@@ -292,7 +323,12 @@ export class WorkerProcess {
 
   #threadCount(executors: number): number {
     const setting = this.#settings['topology.executor-threads'];
-    const asked = setting === 'auto' ? this.#launch.threadShare : setting === 'per-executor' ? executors : Number(setting);
+    const asked =
+      setting === 'auto'
+        ? this.#launch.threadShare
+        : setting === 'per-executor'
+          ? executors
+          : Number(setting);
     return Math.max(1, Math.min(asked, executors));
   }
 
@@ -343,13 +379,20 @@ export class WorkerProcess {
     place.host = host;
     host.post({ kind: 'tasks', tasks: this.#assignment!.tasks });
     host.post({ kind: 'phase', phase: this.#phase });
-    this.#logger.info('thread.started', { thread: index, generation, executors: executors.map(({ range }) => range) });
+    this.#logger.info('thread.started', {
+      thread: index,
+      generation,
+      executors: executors.map(({ range }) => range),
+    });
   }
 
   async #startExecutors(host: ThreadHost, executors: readonly HostedExecutor[]): Promise<void> {
-    const spouts = new Set(this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id));
+    const spouts = new Set(
+      this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id),
+    );
     let positions: readonly StoredPosition[] = [];
-    if (executors.some(({ component }) => spouts.has(component))) positions = await this.#link.readPositions();
+    if (executors.some(({ component }) => spouts.has(component)))
+      positions = await this.#link.readPositions();
     host.post({
       kind: 'start-executors',
       executors: executors.map(({ range, component, counters, crashes }) => ({
@@ -372,7 +415,9 @@ export class WorkerProcess {
       case 'unusable':
         this.#logger.error('thread.unusable', { error: message.error });
         this.#book.addError({ component: '', task: 0, error: message.error }, this.#clock.wallMs());
-        process.stderr.write(`${message.error.code}: ${message.error.message}\n${message.error.stack ?? ''}\n`);
+        process.stderr.write(
+          `${message.error.code}: ${message.error.message}\n${message.error.stack ?? ''}\n`,
+        );
         this.#link.unusable(message.error);
         break;
       case 'started':
@@ -390,7 +435,8 @@ export class WorkerProcess {
         for (const { task } of message.positions) {
           for (const executor of this.#executors.ofThread(host.index)) {
             // Progress: what crashes from here on has another cause, but stays under suspicion for one crash.
-            if (executor.range[0] <= task && task <= executor.range[1] && executor.crashes.has(task)) executor.crashes.set(task, 1);
+            if (executor.range[0] <= task && task <= executor.range[1] && executor.crashes.has(task))
+              executor.crashes.set(task, 1);
           }
         }
         this.#link.storePositions(message.positions);
@@ -422,17 +468,24 @@ export class WorkerProcess {
     if (this.#stopping) return;
     const place = this.#threads[host.index]!;
     const observed = host.observe(this.#clock.nowMs(), Infinity);
-    const component = observed.task === null ? null : componentOf(this.#assignment?.tasks ?? [], observed.task);
+    const component =
+      observed.task === null ? null : componentOf(this.#assignment?.tasks ?? [], observed.task);
     const fault = new IsobarError(
       'USER_CODE_FAILED',
       `executor thread ${host.index} ended: ${error instanceof Error ? error.message : String(error)}`,
-      { where: component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}` },
+      {
+        where:
+          component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}`,
+      },
       error,
     );
     if (error instanceof Error && error.stack !== undefined) fault.stack = error.stack;
     this.#logger.warn('thread.gone', { thread: host.index, component, message: fault.message });
     process.stderr.write(`${fault.message}\n${fault.stack ?? ''}\n`);
-    this.#book.addError({ component: component ?? '', task: observed.task ?? 0, error: toErrorRecord(fault) }, this.#clock.wallMs());
+    this.#book.addError(
+      { component: component ?? '', task: observed.task ?? 0, error: toErrorRecord(fault) },
+      this.#clock.wallMs(),
+    );
     this.#book.forgetThread(host.index);
     this.#noteLostStates(host.index);
     for (const executor of this.#executors.ofThread(host.index)) {
@@ -445,7 +498,8 @@ export class WorkerProcess {
     this.#scheduleRoutes(true);
     this.#changed();
     place.restarts++;
-    if (this.#clock.nowMs() - host.bornMs > HEALTHY_MS) place.backoffMs = this.#settings['worker.restart-backoff'];
+    if (this.#clock.nowMs() - host.bornMs > HEALTHY_MS)
+      place.backoffMs = this.#settings['worker.restart-backoff'];
     const pauseMs = place.backoffMs;
     place.backoffMs = Math.min(place.backoffMs * 2, this.#settings['worker.restart-backoff-max']);
     const [generation] = await Promise.all([
@@ -460,7 +514,9 @@ export class WorkerProcess {
   }
 
   #noteLostStates(thread: number): void {
-    const stateful = new Set(this.#description.components.filter((component) => component.stateful).map(({ id }) => id));
+    const stateful = new Set(
+      this.#description.components.filter((component) => component.stateful).map(({ id }) => id),
+    );
     for (const { range, component } of this.#executors.ofThread(thread)) {
       if (!stateful.has(component)) continue;
       for (let task = range[0]; task <= range[1]; task++) {
@@ -497,11 +553,16 @@ export class WorkerProcess {
     const assignment = this.#assignment;
     if (assignment === undefined) return;
     const hosts = this.#hosts().filter((host) => host.loaded);
-    const threads = hosts.map((host): AnnouncedThread => ({
-      index: host.index,
-      generation: host.generation,
-      started: this.#executors.ofThread(host.index).map(({ range }) => range).filter(([first]) => host.started.has(first)),
-    }));
+    const threads = hosts.map(
+      (host): AnnouncedThread => ({
+        index: host.index,
+        generation: host.generation,
+        started: this.#executors
+          .ofThread(host.index)
+          .map(({ range }) => range)
+          .filter(([first]) => host.started.has(first)),
+      }),
+    );
     const lostHere = this.#endpoints.replace(-1, threads);
     const lost = this.#lossPending || lostHere;
     this.#lossPending = false;
@@ -518,7 +579,12 @@ export class WorkerProcess {
         endpointOfTask,
         lost,
         endpoints: endpoints.map((endpoint) => {
-          const other = endpoint.peer >= 0 ? undefined : hosts.find(({ index, generation }) => index === endpoint.thread && generation === endpoint.generation);
+          const other =
+            endpoint.peer >= 0
+              ? undefined
+              : hosts.find(
+                  ({ index, generation }) => index === endpoint.thread && generation === endpoint.generation,
+                );
           const near = other !== undefined && other !== host;
           return {
             id: endpoint.id,
@@ -595,7 +661,9 @@ export class WorkerProcess {
     }
     const host = this.#threads[words[H_TARGET_THREAD]!]?.host;
     if (host === undefined || host.gone || host.generation !== words[H_TARGET_GENERATION]) return;
-    words[H_ENDPOINT] = this.#endpoints.find(this.#peerIndex(peer), words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!)?.id ?? -1;
+    words[H_ENDPOINT] =
+      this.#endpoints.find(this.#peerIndex(peer), words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!)?.id ??
+      -1;
     host.forward(frame);
     this.#doorbell.wakeSelf();
   }
@@ -612,10 +680,17 @@ export class WorkerProcess {
   }
 
   async #forwardLoop(): Promise<void> {
-    const onFrame = (words: Int32Array, at: number, bytes: Buffer, byteStart: number, byteLength: number): void => {
+    const onFrame = (
+      words: Int32Array,
+      at: number,
+      bytes: Buffer,
+      byteStart: number,
+      byteLength: number,
+    ): void => {
       const peer = this.#peerKeys[words[at + H_ENDPOINT]!];
       // Rings hold what other threads may overwrite after this call, and the connection keeps frames until confirmed.
-      if (peer !== undefined) this.#peers.send(peer, Buffer.from(bytes.subarray(byteStart, byteStart + byteLength)));
+      if (peer !== undefined)
+        this.#peers.send(peer, Buffer.from(bytes.subarray(byteStart, byteStart + byteLength)));
     };
     for (;;) {
       let frames = 0;
@@ -626,7 +701,9 @@ export class WorkerProcess {
       }
       if (frames > 0) await immediate();
       else {
-        await this.#doorbell.sleep(waiting ? 1 : 250, () => this.#hosts().some((host) => !host.fromThread.isEmpty));
+        await this.#doorbell.sleep(waiting ? 1 : 250, () =>
+          this.#hosts().some((host) => !host.fromThread.isEmpty),
+        );
       }
     }
   }

@@ -9,7 +9,17 @@ import { dealToThreads, planTopology, type ComponentTasks } from '../../scheduli
 import { buildTopology, graphStages } from '../../topology/index.js';
 import { EdgeIds } from '../acking/edge-ids.js';
 import {
-  C_ACKED, C_DEAD_LETTERS, C_ENDED, C_EXECUTED, C_FAILED, C_PENDING, C_QUEUED, C_REPLAYED, C_STOPPED, COUNTER_FIELDS, PROGRESS_WORDS,
+  C_ACKED,
+  C_DEAD_LETTERS,
+  C_ENDED,
+  C_EXECUTED,
+  C_FAILED,
+  C_PENDING,
+  C_QUEUED,
+  C_REPLAYED,
+  C_STOPPED,
+  COUNTER_FIELDS,
+  PROGRESS_WORDS,
 } from '../counters.js';
 import { EndpointTable } from '../endpoints.js';
 import { ExecutorBook } from '../executor-book.js';
@@ -40,7 +50,13 @@ export interface TaskTotals {
 }
 
 const FIELD_OF: Readonly<Record<string, number>> = {
-  acked: C_ACKED, failed: C_FAILED, executed: C_EXECUTED, replayed: C_REPLAYED, deadLetters: C_DEAD_LETTERS, pending: C_PENDING, queued: C_QUEUED,
+  acked: C_ACKED,
+  failed: C_FAILED,
+  executed: C_EXECUTED,
+  replayed: C_REPLAYED,
+  deadLetters: C_DEAD_LETTERS,
+  pending: C_PENDING,
+  queued: C_QUEUED,
 };
 
 interface HarnessThread {
@@ -92,7 +108,17 @@ export class ThreadHarness {
 
   /** Totals of a component over its tasks. */
   totals(component: string): TaskTotals {
-    const totals: TaskTotals = { acked: 0, failed: 0, executed: 0, replayed: 0, deadLetters: 0, pending: 0, queued: 0, ended: true, stopped: true };
+    const totals: TaskTotals = {
+      acked: 0,
+      failed: 0,
+      executed: 0,
+      replayed: 0,
+      deadLetters: 0,
+      pending: 0,
+      queued: 0,
+      ended: true,
+      stopped: true,
+    };
     for (const executor of this.book.all()) {
       if (executor.component !== component) continue;
       const { counters } = executor.block;
@@ -128,7 +154,10 @@ export class ThreadHarness {
   async until(what: string, condition: () => boolean, timeoutMs = 30_000): Promise<void> {
     const endMs = performance.now() + timeoutMs;
     while (!condition()) {
-      if (performance.now() > endMs) throw new Error(`${what} did not come true in ${timeoutMs} ms: ${JSON.stringify(this.errors.slice(0, 3))}`);
+      if (performance.now() > endMs)
+        throw new Error(
+          `${what} did not come true in ${timeoutMs} ms: ${JSON.stringify(this.errors.slice(0, 3))}`,
+        );
       await new Promise<void>((resolve) => setTimeout(resolve, 1));
     }
   }
@@ -136,7 +165,9 @@ export class ThreadHarness {
   /** Takes a bounded topology through its end, stage by stage, as Nimbus does. */
   async runToEnd(): Promise<void> {
     const spouts = this.#spouts();
-    await this.until('the end of the sources', () => spouts.every((id) => this.totals(id).ended && this.totals(id).pending === 0));
+    await this.until('the end of the sources', () =>
+      spouts.every((id) => this.totals(id).ended && this.totals(id).pending === 0),
+    );
     if (!this.#acking) {
       const all = this.tasks.map(({ component }) => component).filter((id) => !id.startsWith('__'));
       await this.until('the end of all tasks', () => all.every((id) => this.totals(id).ended));
@@ -144,7 +175,9 @@ export class ThreadHarness {
     }
     for (let stage = 0; stage < this.#stages.length; stage++) {
       this.phase({ kind: 'ending', stage, stages: this.#stages });
-      await this.until(`stage ${stage}`, () => this.#stages[stage]!.every((id) => this.totals(id).ended && this.totals(id).pending === 0));
+      await this.until(`stage ${stage}`, () =>
+        this.#stages[stage]!.every((id) => this.totals(id).ended && this.totals(id).pending === 0),
+      );
     }
   }
 
@@ -154,7 +187,9 @@ export class ThreadHarness {
   }
 
   #spouts(): string[] {
-    return [...buildTopology(this.#definition).description.components].filter(({ kind }) => kind === 'spout').map(({ id }) => id);
+    return [...buildTopology(this.#definition).description.components]
+      .filter(({ kind }) => kind === 'spout')
+      .map(({ id }) => id);
   }
 
   #createThread(index: number): HarnessThread {
@@ -181,9 +216,20 @@ export class ThreadHarness {
     const ring = (): SharedArrayBuffer => allocateRing(4096);
     const thread = new ExecutorThread({
       start: {
-        index, generation, topologyId: 'test-1-0', topologyName: 'test', codePath: '', descriptionPath: '', settings: [this.#settings],
-        deadLetterDirectory: '', logPath: '', progress: new SharedArrayBuffer(PROGRESS_WORDS * 4), doorbell,
-        toMain: ring(), fromMain: ring(), mainDoorbell: Doorbell.allocate(),
+        index,
+        generation,
+        topologyId: 'test-1-0',
+        topologyName: 'test',
+        codePath: '',
+        descriptionPath: '',
+        settings: [this.#settings],
+        deadLetterDirectory: '',
+        logPath: '',
+        progress: new SharedArrayBuffer(PROGRESS_WORDS * 4),
+        doorbell,
+        toMain: ring(),
+        fromMain: ring(),
+        mainDoorbell: Doorbell.allocate(),
       },
       context,
       factory,
@@ -192,7 +238,16 @@ export class ThreadHarness {
       post: (message) => context.options.post(message),
     });
     wake = () => thread.wake();
-    const entry: HarnessThread = { index, generation, thread, context, doorbell, started: new Set(), running: Promise.resolve(), muted: false };
+    const entry: HarnessThread = {
+      index,
+      generation,
+      thread,
+      context,
+      doorbell,
+      started: new Set(),
+      running: Promise.resolve(),
+      muted: false,
+    };
     entry.running = thread.run();
     return entry;
   }
@@ -206,7 +261,9 @@ export class ThreadHarness {
         component,
         counters,
         crashes: [],
-        positions: [...(this.#options.positions ?? []), ...this.storedPositions.values()].filter(({ task }) => range[0] <= task && task <= range[1]).slice(-1),
+        positions: [...(this.#options.positions ?? []), ...this.storedPositions.values()]
+          .filter(({ task }) => range[0] <= task && task <= range[1])
+          .slice(-1),
       })),
     });
   }
@@ -243,7 +300,10 @@ export class ThreadHarness {
       alive.map(({ index, generation, started }) => ({
         index,
         generation,
-        started: this.book.ofThread(index).map(({ range }) => range).filter(([first]) => started.has(first)),
+        started: this.book
+          .ofThread(index)
+          .map(({ range }) => range)
+          .filter(([first]) => started.has(first)),
       })),
     );
     const endpointOfTask = this.#endpoints.endpointOfTask(Math.max(...this.tasks.map(({ last }) => last)));
@@ -256,10 +316,15 @@ export class ThreadHarness {
         endpointOfTask,
         lost,
         endpoints: this.#endpoints.all().map((endpoint) => {
-          const other = alive.find(({ index, generation }) => index === endpoint.thread && generation === endpoint.generation)!;
+          const other = alive.find(
+            ({ index, generation }) => index === endpoint.thread && generation === endpoint.generation,
+          )!;
           const near = other !== own;
           return {
-            id: endpoint.id, thread: endpoint.thread, generation: endpoint.generation, peer: -1,
+            id: endpoint.id,
+            thread: endpoint.thread,
+            generation: endpoint.generation,
+            peer: -1,
             outgoing: near ? this.#ring(own, other) : null,
             incoming: near ? this.#ring(other, own) : null,
             doorbell: near ? other.doorbell : null,

@@ -1,0 +1,22 @@
+/** `npm run -s bench -- NAME`: picks a bench and prints what it measures. */
+import { benchCeiling } from './ceiling/bench.js';
+import { parseOptions, USAGE, type BenchOptions } from './options.js';
+import { createReport, type Report } from './report.js';
+
+const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) => Promise<void>>> = {
+  ceiling: benchCeiling,
+};
+
+try {
+  const { name, options } = parseOptions(process.argv.slice(2));
+  const bench = BENCHES[name];
+  if (bench === undefined) {
+    console.error(name === 'help' ? USAGE : `There is no bench "${name}".\n\n${USAGE}`);
+    process.exitCode = name === 'help' ? 0 : 2;
+  } else {
+    await bench(options, createReport(options.json));
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

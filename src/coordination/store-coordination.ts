@@ -1,0 +1,409 @@
+/**
+ * The coordination port over any node store: which value is which node, and what happens after a lost session.
+ *
+ * Invariants: what this process has announced (its supervisor, workers without one) is announced again before
+ * `onReconnect` is called after an expired session; leadership is not, since another Nimbus may lead by then.
+ */
+import { hasCode, IsobarError, type Logger } from '../base/index.js';
+import type { Assignment } from '../scheduling/index.js';
+import { ChunkedValues, removeTree } from './chunked-values.js';
+import type {
+  Coordination,
+  StopWatching,
+  StoredPosition,
+  SupervisorRecord,
+  TopologyRecord,
+  Versioned,
+} from './coordination.js';
+import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import { ANY_VERSION, type NodeStore, type SessionEvent } from './node-store.js';
+import {
+  ASSIGNMENTS_PATH,
+  chunksPath,
+  childPath,
+  GENERATIONS_PATH,
+  HEARTBEATS_PATH,
+  LEADER_PATH,
+  POSITIONS_PATH,
+  SUPERVISORS_PATH,
+  TOPOLOGIES_PATH,
+  WORKERS_PATH,
+} from './paths.js';
+
+export class StoreCoordination implements Coordination {
+  readonly #store: NodeStore;
+  readonly #values: ChunkedValues;
+  readonly #logger: Logger;
+  /** Ephemeral values that this process wants to exist, by path. */
+  readonly #announced = new Map<string, unknown>();
+  readonly #reconnectCallbacks = new Set<() => void>();
+  readonly #stopSession: StopWatching;
+  #mustAnnounce = false;
+
+  constructor(store: NodeStore, logger: Logger) {
+    this.#store = store;
+    this.#values = new ChunkedValues(store, logger);
+    this.#logger = logger;
+    this.#stopSession = store.onSession((event) => this.#onSession(event));
+  }
+
+  // ── leadership ──
+
+  async tryLead(nimbusId: string): Promise<boolean> {
+    for (;;) {
+      try {
+        await this.#store.create(LEADER_PATH, Buffer.from(JSON.stringify({ nimbusId })), 'ephemeral');
+        return true;
+      } catch (error) {
+        if (!hasCode(error, 'NODE_EXISTS')) throw error;
+      }
+      const node = await this.#store.read(LEADER_PATH);
+      if (node === undefined) continue;
+      if (node.owner !== 'this-session') return false;
+      const record = await this.#values.read(LEADER_PATH);
+      if (record !== undefined) return isLeaderRecordOf(record.value, nimbusId);
+    }
+  }
+
+  watchLeader(onChange: () => void): StopWatching {
+    return this.#store.watch(LEADER_PATH, onChange);
+  }
+
+  // ── supervisors ──
+
+  announceSupervisor(record: SupervisorRecord): Promise<void> {
+    return this.#announce(childPath(SUPERVISORS_PATH, record.id), record);
+  }
+
+  async withdrawSupervisor(id: string): Promise<void> {
+    if (await this.#withdraw(childPath(SUPERVISORS_PATH, id))) {
+      await this.#values.remove(childPath(HEARTBEATS_PATH, id));
+    }
+  }
+
+  listSupervisors(): Promise<readonly SupervisorRecord[]> {
+    return this.#list<SupervisorRecord>(SUPERVISORS_PATH);
+  }
+
+  watchSupervisors(onChange: () => void): StopWatching {
+    return this.#store.watch(SUPERVISORS_PATH, onChange);
+  }
+
+  // ── topologies ──
+
+  createTopology(record: TopologyRecord): Promise<void> {
+    return this.#values.create(childPath(TOPOLOGIES_PATH, record.id), record, 'durable');
+  }
+
+  async listTopologies(): Promise<readonly Versioned<TopologyRecord>[]> {
+    return this.#listVersioned<TopologyRecord>(TOPOLOGIES_PATH);
+  }
+
+  readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined> {
+    return this.#read<TopologyRecord>(childPath(TOPOLOGIES_PATH, id));
+  }
+
+  updateTopology(record: TopologyRecord, version: number): Promise<void> {
+    return this.#values.write(childPath(TOPOLOGIES_PATH, record.id), record, version, 'durable');
+  }
+
+  /** The record goes last: a removal that was cut short can be seen, and repeated. */
+  async removeTopology(id: string): Promise<void> {
+    await this.#values.remove(childPath(ASSIGNMENTS_PATH, id));
+    const positions = childPath(POSITIONS_PATH, id);
+    await removeTree(this.#store, positions);
+    await removeTree(this.#store, chunksPath(positions));
+    await removeTree(this.#store, childPath(GENERATIONS_PATH, id));
+    await this.#values.remove(childPath(TOPOLOGIES_PATH, id));
+  }
+
+  watchTopologies(onChange: () => void): StopWatching {
+    return this.#store.watch(TOPOLOGIES_PATH, onChange);
+  }
+
+  // ── assignments ──
+
+  async readAssignment(topologyId: string): Promise<Assignment | undefined> {
+    return (await this.#read<Assignment>(childPath(ASSIGNMENTS_PATH, topologyId)))?.value;
+  }
+
+  listAssignments(): Promise<readonly Assignment[]> {
+    return this.#list<Assignment>(ASSIGNMENTS_PATH);
+  }
+
+  /** The first assignment creates the node at version 0, so the assignment's version is always the node's plus 1. */
+  async writeAssignment(assignment: Assignment): Promise<void> {
+    const path = childPath(ASSIGNMENTS_PATH, assignment.topologyId);
+    try {
+      if (assignment.version === 1) await this.#values.create(path, assignment, 'durable');
+      else await this.#values.write(path, assignment, expectedNodeVersion(assignment), 'durable');
+    } catch (error) {
+      if (!hasCode(error, 'NODE_EXISTS') && !hasCode(error, 'NODE_MISSING')) throw error;
+      throw new IsobarError(
+        'VERSION_CONFLICT',
+        `assignment ${assignment.version} of ${assignment.topologyId} does not follow the stored one`,
+        {
+          expected: assignment.version === 1 ? 'no assignment' : `assignment ${assignment.version - 1}`,
+          found: assignment.version === 1 ? 'an assignment' : 'no assignment',
+          where: path,
+        },
+        error,
+      );
+    }
+  }
+
+  watchAssignments(onChange: () => void): StopWatching {
+    return this.#store.watch(ASSIGNMENTS_PATH, onChange);
+  }
+
+  // ── generations and positions ──
+
+  /**
+   * The counter is the node's own version: one unconditional write gives a number that nobody else gets, however many
+   * ask at once. Creating the node (version 0) gives generation 1.
+   */
+  async nextGeneration(topologyId: string): Promise<number> {
+    const path = childPath(GENERATIONS_PATH, topologyId);
+    for (;;) {
+      try {
+        return (await this.#store.write(path, Buffer.alloc(0), ANY_VERSION)) + 1;
+      } catch (error) {
+        if (!hasCode(error, 'NODE_MISSING')) throw error;
+      }
+      await this.#requireTopology(topologyId);
+      try {
+        await this.#store.create(path, Buffer.alloc(0), 'durable');
+        return 1;
+      } catch (error) {
+        if (!hasCode(error, 'NODE_EXISTS')) throw error;
+      }
+    }
+  }
+
+  async readPositions(topologyId: string): Promise<readonly StoredPosition[]> {
+    const newest = new Map<number, StoredPosition>();
+    for (const entries of await this.#list<readonly StoredPosition[]>(
+      childPath(POSITIONS_PATH, topologyId),
+    )) {
+      foldPositions(newest, entries);
+    }
+    return sortedByTask(newest);
+  }
+
+  async storePositions(
+    topologyId: string,
+    supervisorId: string,
+    entries: readonly StoredPosition[],
+  ): Promise<void> {
+    const path = childPath(childPath(POSITIONS_PATH, topologyId), supervisorId);
+    for (;;) {
+      const stored = await this.#read<readonly StoredPosition[]>(path);
+      const folded = new Map<number, StoredPosition>();
+      foldPositions(folded, stored?.value ?? []);
+      if (!foldPositions(folded, entries)) return;
+      try {
+        if (stored !== undefined) {
+          await this.#values.write(path, sortedByTask(folded), stored.version, 'durable');
+        } else {
+          await this.#requireTopology(topologyId);
+          await this.#values.create(path, sortedByTask(folded), 'durable');
+        }
+        return;
+      } catch (error) {
+        if (hasCode(error, 'NODE_MISSING')) await this.#requireTopology(topologyId);
+        else if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_EXISTS')) throw error;
+      }
+    }
+  }
+
+  // ── heartbeats ──
+
+  publishHeartbeat(heartbeat: FoldedHeartbeat): Promise<void> {
+    return this.#values.put(childPath(HEARTBEATS_PATH, heartbeat.supervisorId), heartbeat, 'volatile');
+  }
+
+  listHeartbeats(): Promise<readonly FoldedHeartbeat[]> {
+    return this.#list<FoldedHeartbeat>(HEARTBEATS_PATH);
+  }
+
+  watchHeartbeats(onChange: () => void): StopWatching {
+    return this.#store.watch(HEARTBEATS_PATH, onChange);
+  }
+
+  publishWorkerLiveness(heartbeat: WorkerHeartbeat): Promise<void> {
+    return this.#announce(childPath(WORKERS_PATH, heartbeat.workerId), heartbeat);
+  }
+
+  async withdrawWorkerLiveness(workerId: string): Promise<void> {
+    await this.#withdraw(childPath(WORKERS_PATH, workerId));
+  }
+
+  listWorkerLiveness(): Promise<readonly WorkerHeartbeat[]> {
+    return this.#list<WorkerHeartbeat>(WORKERS_PATH);
+  }
+
+  onReconnect(callback: () => void): StopWatching {
+    // A registration of its own, so that one function given twice can be stopped once.
+    const registered = (): void => callback();
+    this.#reconnectCallbacks.add(registered);
+    return () => {
+      this.#reconnectCallbacks.delete(registered);
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#stopSession();
+    this.#announced.clear();
+    await this.#store.close();
+  }
+
+  // ── ephemeral values ──
+
+  #onSession(event: SessionEvent): void {
+    if (event === 'expired') this.#mustAnnounce = true;
+    if (event === 'connected') void this.#afterReconnect();
+  }
+
+  async #afterReconnect(): Promise<void> {
+    if (this.#mustAnnounce) {
+      try {
+        await Promise.all([...this.#announced.keys()].map((path) => this.#announceAgain(path)));
+        this.#mustAnnounce = false;
+      } catch (error) {
+        // Gone again (the next reconnect announces), or refused: the callbacks' owners announce again and see why.
+        this.#logger.warn('coordination.announce-failed', { error: String(error) });
+      }
+    }
+    for (const callback of [...this.#reconnectCallbacks]) {
+      try {
+        callback();
+      } catch (error) {
+        this.#logger.error('coordination.callback-failed', { error: String(error) });
+      }
+    }
+  }
+
+  /** A value that is withdrawn meanwhile must not come back. */
+  async #announceAgain(path: string): Promise<void> {
+    await this.#takePath(path, this.#announced.get(path));
+    if (!this.#announced.has(path)) await this.#withdraw(path);
+  }
+
+  async #announce(path: string, value: unknown): Promise<void> {
+    this.#announced.set(path, value);
+    await this.#takePath(path, value);
+  }
+
+  /**
+   * Makes the node this session's own. One that another session left (this process before a restart) is replaced, not
+   * written: it would go when that session ends.
+   */
+  async #takePath(path: string, value: unknown): Promise<void> {
+    for (;;) {
+      try {
+        const node = await this.#store.read(path);
+        if (node?.owner === 'this-session') {
+          await this.#values.write(path, value, node.version, 'ephemeral');
+          return;
+        }
+        if (node !== undefined) await this.#values.remove(path, node.version);
+        await this.#values.create(path, value, 'ephemeral');
+        return;
+      } catch (error) {
+        const isRace =
+          hasCode(error, 'NODE_EXISTS') ||
+          hasCode(error, 'NODE_MISSING') ||
+          hasCode(error, 'VERSION_CONFLICT');
+        if (!isRace) throw error;
+      }
+    }
+  }
+
+  /** Removes this session's node; resolves to false where another session has taken it over. */
+  async #withdraw(path: string): Promise<boolean> {
+    this.#announced.delete(path);
+    for (;;) {
+      const node = await this.#store.read(path);
+      if (node?.owner === 'another-session') return false;
+      try {
+        if (node !== undefined) await this.#values.remove(path, node.version);
+        return true;
+      } catch (error) {
+        if (!hasCode(error, 'VERSION_CONFLICT')) throw error;
+      }
+    }
+  }
+
+  // ── reading ──
+
+  /** Values are written by this class alone, over a private socket: their type is that of their path. */
+  async #read<T>(path: string): Promise<Versioned<T> | undefined> {
+    return (await this.#values.read(path)) as Versioned<T> | undefined;
+  }
+
+  async #list<T>(parent: string): Promise<readonly T[]> {
+    return (await this.#listVersioned<T>(parent)).map((entry) => entry.value);
+  }
+
+  /** A child that goes while the others are read is left out; a damaged one is reported, and hides no other. */
+  async #listVersioned<T>(parent: string): Promise<readonly Versioned<T>[]> {
+    const names = await this.#store.children(parent);
+    const entries = await Promise.all(
+      names.map(async (name) => {
+        try {
+          return await this.#read<T>(`${parent}/${name}`);
+        } catch (error) {
+          if (!hasCode(error, 'STATE_DAMAGED')) throw error;
+          this.#logger.error('coordination.value-damaged', {
+            path: `${parent}/${name}`,
+            error: error.message,
+          });
+          return undefined;
+        }
+      }),
+    );
+    return entries.filter((entry) => entry !== undefined);
+  }
+
+  async #requireTopology(id: string): Promise<void> {
+    const path = childPath(TOPOLOGIES_PATH, id);
+    if ((await this.#store.read(path)) !== undefined) return;
+    throw new IsobarError('NODE_MISSING', `there is no topology ${id}`, {
+      expected: 'a topology that has been created and not removed',
+      found: 'none',
+      where: path,
+    });
+  }
+}
+
+function isLeaderRecordOf(record: unknown, nimbusId: string): boolean {
+  return (
+    typeof record === 'object' && record !== null && 'nimbusId' in record && record.nimbusId === nimbusId
+  );
+}
+
+/** The node's version that the one before `assignment` has. @throws VERSION_CONFLICT for a version that has none. */
+function expectedNodeVersion(assignment: Assignment): number {
+  if (Number.isSafeInteger(assignment.version) && assignment.version > 1) return assignment.version - 2;
+  throw new IsobarError('VERSION_CONFLICT', `${assignment.version} is no version of an assignment`, {
+    expected: 'a whole number from 1',
+    found: String(assignment.version),
+    where: assignment.topologyId,
+  });
+}
+
+/** Adds entries, except those of an older generation than what is there. Returns whether any was added. */
+function foldPositions(into: Map<number, StoredPosition>, entries: readonly StoredPosition[]): boolean {
+  let isChanged = false;
+  for (const entry of entries) {
+    const present = into.get(entry.task);
+    if (present !== undefined && present.generation > entry.generation) continue;
+    into.set(entry.task, entry);
+    isChanged = true;
+  }
+  return isChanged;
+}
+
+function sortedByTask(positions: ReadonlyMap<number, StoredPosition>): readonly StoredPosition[] {
+  return [...positions.values()].sort((a, b) => a.task - b.task);
+}

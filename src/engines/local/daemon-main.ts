@@ -1,0 +1,182 @@
+/**
+ * The daemon of a local cluster: coordinator, Nimbus, supervisor and the control server in one process. Its only argument
+ * is the path of a launch file ({@link DaemonLaunch}); it talks to its keeper over an IPC channel.
+ *
+ * D1  Killed at any moment, its successor on the same directory goes on where it was; the workers do not notice more than a
+ *     reconnect.
+ * D2  When the keeper is gone (the channel's end, then pid and start time), it stops the workers, removes what the run has
+ *     left, and ends.
+ */
+import { randomBytes } from 'node:crypto';
+import { openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { serveControl } from '../../api/index.js';
+import { compileSettings, createLogger, type Logger, Shutdown, systemClock, toErrorRecord } from '../../base/index.js';
+import {
+  connectEmbeddedCoordination,
+  isSameProcessAlive,
+  openEmbeddedCoordinator,
+  processIdentity,
+} from '../../coordination/index.js';
+import { createBlobStore, startNimbus } from '../../nimbus/index.js';
+import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
+import { COORDINATOR_SOCKET, type DaemonLaunch, type FromDaemon, SUPERVISOR_ID, SUPERVISOR_SOCKET } from './daemon-launch.js';
+import { removeRunDirectory } from './run-directory.js';
+
+const WORKER_ENTRY = fileURLToPath(new URL('../../worker/main.js', import.meta.url));
+const KEEPER_CHECK_MS = 500;
+/** What a killed keeper leaves behind must be gone in ten seconds, however long its workers may take to stop. */
+const ORPHAN_STOP_MS = 4000;
+
+interface Daemon {
+  readonly supervisor: Supervisor;
+  close(options: { stopWorkers: boolean }): Promise<void>;
+}
+
+async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
+  const { directory } = launch;
+  const settings = compileSettings(launch.settings);
+  const sessionTimeoutMs = settings['coordinator.session-timeout'];
+  const shutdown = new Shutdown();
+  const coordinatorSocket = join(directory.socketDirectory, COORDINATOR_SOCKET);
+  try {
+    const coordinator = await openEmbeddedCoordinator({
+      directory: join(directory.stateDirectory, 'coordinator'),
+      socketPath: coordinatorSocket,
+      clock: systemClock,
+      logger,
+      sessionTimeoutMs,
+    });
+    shutdown.add('coordinator', () => coordinator.close());
+    const coordination = await connectEmbeddedCoordination({
+      socketPath: coordinatorSocket,
+      process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
+      clock: systemClock,
+      logger,
+      sessionTimeoutMs,
+    });
+    shutdown.add('coordination', () => coordination.close());
+    const blobStore = createBlobStore(join(directory.stateDirectory, 'nimbus'));
+    const nimbus = await startNimbus({
+      id: `nimbus-${process.pid}`,
+      coordination,
+      blobStore,
+      settings,
+      clock: systemClock,
+      logger,
+      randomBytes,
+    });
+    shutdown.add('nimbus', () => nimbus.close());
+    const supervisor = await startSupervisor({
+      id: SUPERVISOR_ID,
+      host: 'localhost',
+      directory: directory.supervisorDirectory,
+      socketPath: join(directory.socketDirectory, SUPERVISOR_SOCKET),
+      coordination,
+      coordinatorSocket,
+      workerEntry: WORKER_ENTRY,
+      settings,
+      clock: systemClock,
+      logger,
+      keeper: launch.keeper,
+      socketDirectory: directory.socketDirectory,
+      deadLetterDirectory: directory.deadLetterDirectory,
+      blobs: blobStore,
+    });
+    const control = await serveControl(directory.controlSocket, nimbus);
+    shutdown.add('control', () => control.close());
+    return {
+      supervisor,
+      close: async (options) => {
+        await supervisor.close(options);
+        await shutdown.close();
+      },
+    };
+  } catch (error) {
+    await shutdown.close();
+    throw error;
+  }
+}
+
+function main(): void {
+  const launchPath = process.argv[2];
+  if (launchPath === undefined || process.send === undefined) {
+    process.stderr.write('usage: started by isobar run\n');
+    process.exit(2);
+  }
+  // Written by the keeper of the same version.
+  const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as DaemonLaunch;
+  const logger = createLogger({ fileDescriptor: openSync(launch.directory.daemonLog, 'a'), fields: { pid: process.pid } });
+  process.on('uncaughtException', (error) => {
+    const { code, message, stack } = toErrorRecord(error);
+    logger.error('daemon.crashed', { code, message, stack });
+    process.exit(1);
+  });
+  // The keeper decides what a signal to the terminal means.
+  for (const signal of ['SIGINT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  const started = start(launch, logger);
+  let isEnding = false;
+  const end = async (what: () => Promise<void>): Promise<void> => {
+    if (isEnding) return;
+    isEnding = true;
+    let code = 0;
+    try {
+      await what();
+    } catch (error) {
+      code = 1;
+      logger.error('daemon.not-closed', { message: String(error) });
+    }
+    process.exit(code);
+  };
+  const checkKeeper = (): void => {
+    if (!isSameProcessAlive(launch.keeper)) void end(() => endOrphan(launch, started, logger));
+  };
+  process.on('disconnect', checkKeeper);
+  systemClock.every(KEEPER_CHECK_MS, checkKeeper);
+  process.on('message', () => void end(async () => (await started).close({ stopWorkers: true })));
+  started.then(
+    ({ supervisor }) => {
+      logger.info('daemon.ready', { slots: supervisor.slots().length });
+      tell({ kind: 'ready' });
+    },
+    (error: unknown) => {
+      const record = toErrorRecord(error);
+      logger.error('daemon.not-started', { code: record.code, message: record.message });
+      tell({ kind: 'failed', error: record }, () => process.exit(1));
+    },
+  );
+}
+
+function tell(message: FromDaemon, sent: () => void = () => undefined): void {
+  // A keeper that is gone is seen elsewhere.
+  process.send?.(message, undefined, {}, sent);
+}
+
+/** D2. */
+async function endOrphan(launch: DaemonLaunch, started: Promise<Daemon>, logger: Logger): Promise<void> {
+  logger.warn('keeper.gone', { keeper: launch.keeper.pid });
+  let daemon: Daemon | undefined;
+  const stopped = started.then((running) => {
+    daemon = running;
+    return running.close({ stopWorkers: true });
+  });
+  await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, ORPHAN_STOP_MS))]);
+  killWorkers(daemon?.supervisor);
+  removeRunDirectory(launch.directory, { keepLogs: false });
+}
+
+/** Those that did not stop in time. They lead a process group each, and the supervisor has just verified them. */
+function killWorkers(supervisor: Supervisor | undefined): void {
+  for (const { pid } of supervisor?.slots() ?? []) {
+    if (pid === null) continue;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // Gone in between.
+      continue;
+    }
+  }
+}
+
+main();

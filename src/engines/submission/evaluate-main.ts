@@ -1,0 +1,66 @@
+/**
+ * Evaluates a bundle and builds its graph twice, in a process that may hang, exit or crash as it likes.
+ * Argument: the bundle. Sends one {@link Evaluation} to its parent.
+ */
+import { pathToFileURL } from 'node:url';
+import { IsobarError, toErrorRecord, type ErrorRecord } from '../../base/index.js';
+import { buildTopology, canonicalDescription, type TopologyDescription } from '../../topology/index.js';
+
+/** What the child found. */
+export type Evaluation =
+  | { readonly kind: 'described'; readonly description: TopologyDescription }
+  | { readonly kind: 'failed'; readonly error: ErrorRecord };
+
+async function evaluate(bundlePath: string): Promise<Evaluation> {
+  let exported: { default?: unknown };
+  try {
+    exported = (await import(pathToFileURL(bundlePath).href)) as { default?: unknown };
+  } catch (error) {
+    return { kind: 'failed', error: toErrorRecord(evaluationFailed(error)) };
+  }
+  try {
+    const first = buildTopology(exported.default).description;
+    const second = buildTopology(exported.default).description;
+    const difference = firstDifference(canonicalDescription(first), canonicalDescription(second));
+    if (difference === undefined) return { kind: 'described', description: first };
+    throw new IsobarError('GRAPH_NOT_DETERMINISTIC', `building topology "${first.name}" twice gave two graphs`, {
+      expected: difference.expected,
+      found: difference.found,
+      where: `topology "${first.name}"`,
+    });
+  } catch (error) {
+    return { kind: 'failed', error: toErrorRecord(error) };
+  }
+}
+
+/** Definitions are checked while the file is evaluated: those errors keep their own code. */
+function evaluationFailed(error: unknown): IsobarError {
+  if (error instanceof IsobarError) return error;
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const failure = new IsobarError('EVALUATION_FAILED', `evaluating the file threw ${text}`, { found: text }, error);
+  if (error instanceof Error && error.stack !== undefined) failure.stack = error.stack;
+  return failure;
+}
+
+/** Where two texts begin to differ, with what surrounds it. */
+function firstDifference(a: string, b: string): { expected: string; found: string } | undefined {
+  if (a === b) return undefined;
+  let at = 0;
+  while (a[at] === b[at]) at++;
+  const excerpt = (text: string): string => `… ${text.slice(Math.max(0, at - 40), at + 40)} …`;
+  return { expected: excerpt(a), found: excerpt(b) };
+}
+
+function answer(evaluation: Evaluation): void {
+  process.send!(evaluation, () => process.exit(0));
+}
+
+const [bundlePath] = process.argv.slice(2);
+if (bundlePath === undefined || process.send === undefined) {
+  process.stderr.write('usage: started by isobar run\n');
+  process.exit(2);
+}
+process.on('disconnect', () => process.exit(0));
+// A promise that nobody awaits, or a timer's callback, of the user's file.
+process.on('uncaughtException', (error) => answer({ kind: 'failed', error: toErrorRecord(evaluationFailed(error)) }));
+answer(await evaluate(bundlePath));

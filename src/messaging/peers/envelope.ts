@@ -1,0 +1,141 @@
+/**
+ * What travels on a peer connection: packets of 24 header bytes and a body padded to 4.
+ *
+ *   magic and type (uint32) · body bytes (uint32) · sequence (float64) · confirmed (float64), little-endian
+ *
+ * HANDSHAKE carries JSON; FRAME carries one data-path frame under its sequence number; CONFIRM and BYE have no body.
+ * `confirmed` is the highest sequence number that the sender has received without a gap. Numbers are whole and below
+ * 2^53: at a million frames a second they last 285 years.
+ */
+import { IsobarError } from '../../base/index.js';
+
+export const PACKET_HEADER_BYTES = 24;
+const MAGIC = 0x42534900;
+
+export const PACKET_HANDSHAKE = 1;
+export const PACKET_FRAME = 2;
+export const PACKET_CONFIRM = 3;
+export const PACKET_BYE = 4;
+
+/** Largest body of a HANDSHAKE packet. */
+export const MAX_HANDSHAKE_BYTES = 16_384;
+
+const PADDING = [Buffer.alloc(0), Buffer.alloc(1), Buffer.alloc(2), Buffer.alloc(3)] as const;
+
+export function packetHeader(type: number, bodyBytes: number, sequence: number, confirmed: number): Buffer {
+  const header = Buffer.allocUnsafe(PACKET_HEADER_BYTES);
+  header.writeUInt32LE(MAGIC | type, 0);
+  header.writeUInt32LE(bodyBytes, 4);
+  header.writeDoubleLE(sequence, 8);
+  header.writeDoubleLE(confirmed, 16);
+  return header;
+}
+
+/** Zeros that follow a body of this length. */
+export function paddingAfter(bodyBytes: number): Buffer {
+  return PADDING[-bodyBytes & 3]!;
+}
+
+export interface Packet {
+  readonly type: number;
+  readonly sequence: number;
+  readonly confirmed: number;
+  /** Memory of its own, at a place where an Int32Array may start. */
+  readonly body: Buffer;
+}
+
+/**
+ * Cuts a stream of bytes into packets, however the bytes are split. Bodies above `maxBodyBytes` and headers that are none
+ * throw PEER_PROTOCOL_ERROR; after that the parser must not be used.
+ */
+export class PacketParser {
+  /** Raised once the peer is authenticated: until then nobody may claim memory. */
+  maxBodyBytes: number;
+  readonly #header = Buffer.alloc(PACKET_HEADER_BYTES);
+  #headerBytes = 0;
+  #body: Buffer | null = null;
+  #bodyBytes = 0;
+  /** Bytes of padding still to be skipped. */
+  #padding = 0;
+
+  constructor(maxBodyBytes: number) {
+    this.maxBodyBytes = maxBodyBytes;
+  }
+
+  /** Calls `onPacket` for every packet that these bytes complete, while it returns true. */
+  push(chunk: Buffer, onPacket: (packet: Packet) => boolean): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#padding > 0) {
+        const skipped = Math.min(this.#padding, chunk.length - at);
+        this.#padding -= skipped;
+        at += skipped;
+        continue;
+      }
+      if (this.#body === null) {
+        const copied = chunk.copy(
+          this.#header,
+          this.#headerBytes,
+          at,
+          at + PACKET_HEADER_BYTES - this.#headerBytes,
+        );
+        this.#headerBytes += copied;
+        at += copied;
+        // A stranger is told from its first four bytes, not only once it has sent a whole header.
+        if (this.#headerBytes >= 4) this.#checkMagic();
+        if (this.#headerBytes < PACKET_HEADER_BYTES) return;
+        this.#startBody();
+      }
+      const body = this.#body!;
+      const copied = chunk.copy(body, this.#bodyBytes, at);
+      this.#bodyBytes += copied;
+      at += copied;
+      if (this.#bodyBytes < body.length) return;
+      this.#body = null;
+      this.#headerBytes = 0;
+      this.#padding = -body.length & 3;
+      const packet = {
+        type: this.#header[0]!,
+        sequence: this.#header.readDoubleLE(8),
+        confirmed: this.#header.readDoubleLE(16),
+        body,
+      };
+      if (!onPacket(packet)) return;
+    }
+  }
+
+  #checkMagic(): void {
+    const word = this.#header.readUInt32LE(0);
+    const type = word & 255;
+    if ((word & ~255) !== MAGIC || type < PACKET_HANDSHAKE || type > PACKET_BYE) {
+      throw protocolError('the start of a packet', `the bytes ${this.#header.toString('hex', 0, 4)}`);
+    }
+  }
+
+  #startBody(): void {
+    const length = this.#header.readUInt32LE(4);
+    const type = this.#header[0]!;
+    const most =
+      type === PACKET_HANDSHAKE ? MAX_HANDSHAKE_BYTES : type === PACKET_FRAME ? this.maxBodyBytes : 0;
+    if (length > most) throw protocolError(`at most ${most} bytes`, `a packet of ${length} bytes`);
+    for (const place of [8, 16]) {
+      const value = this.#header.readDoubleLE(place);
+      if (!Number.isSafeInteger(value) || value < 0)
+        throw protocolError('a sequence number', `the number ${value}`);
+    }
+    // Above the pool's size, and in it, Node's buffers start at multiples of 8.
+    this.#body = Buffer.allocUnsafe(length);
+    this.#bodyBytes = 0;
+  }
+}
+
+export function protocolError(expected: string, found: string): IsobarError {
+  return new IsobarError(
+    'PEER_PROTOCOL_ERROR',
+    `a peer does not keep to the protocol: expected ${expected}, found ${found}`,
+    {
+      expected,
+      found,
+    },
+  );
+}

@@ -1,0 +1,137 @@
+/**
+ * Code and descriptions of topologies, as files named by the SHA-256 of their content; and small named documents that
+ * must survive a restart of Nimbus but decide nothing.
+ *
+ * A blob that is in place is whole: it is written beside its place, flushed and moved there. It is checked when read.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { IsobarError, toIsobarError } from '../base/index.js';
+
+export interface BlobStore {
+  /** Stores bytes and returns their hash. Bytes that are there already cost one read. @throws STATE_DIRECTORY_UNUSABLE */
+  put(bytes: Uint8Array): Promise<string>;
+  /** @throws TOPOLOGY_CODE_LOST if the blob is missing or damaged */
+  read(hash: string): Promise<Uint8Array>;
+  /** Where a blob is, or would be. */
+  blobPath(hash: string): string;
+  /** Removes a blob and its source map; harmless if there is none. */
+  remove(hash: string): Promise<void>;
+  /** A source map lies beside its bundle and is not checked: it helps reading, it does not run. */
+  putSourceMap(codeHash: string, bytes: Uint8Array): Promise<void>;
+  readSourceMap(codeHash: string): Promise<Uint8Array | undefined>;
+
+  writeDocument(name: string, value: unknown): Promise<void>;
+  /** undefined if it is missing or damaged. */
+  readDocument(name: string): Promise<unknown>;
+  removeDocument(name: string): Promise<void>;
+}
+
+/** Opens, and creates if need be, the store in a directory of this machine. @throws STATE_DIRECTORY_UNUSABLE */
+export function createBlobStore(directory: string): BlobStore {
+  const blobs = join(directory, 'blobs');
+  const documents = join(directory, 'documents');
+  try {
+    for (const path of [blobs, documents]) mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: directory });
+  }
+  const blobPath = (hash: string): string => join(blobs, checkedHash(hash));
+  const sourceMapPath = (hash: string): string => `${blobPath(hash)}.map`;
+  const documentPath = (name: string): string => join(documents, `${encodeURIComponent(name)}.json`);
+
+  return {
+    blobPath,
+    async put(bytes) {
+      const hash = sha256(bytes);
+      const present = await readIfThere(blobPath(hash));
+      if (present === undefined || sha256(present) !== hash) await writeWhole(blobPath(hash), bytes, true);
+      return hash;
+    },
+    async read(hash) {
+      const bytes = await readIfThere(blobPath(hash));
+      const found = bytes === undefined ? undefined : sha256(bytes);
+      if (bytes !== undefined && found === hash) return bytes;
+      throw new IsobarError(
+        'TOPOLOGY_CODE_LOST',
+        `blob ${hash} is ${found === undefined ? 'missing' : 'damaged'}`,
+        {
+          expected: `SHA-256 ${hash}`,
+          found: found === undefined ? 'no file that can be read' : `SHA-256 ${found}`,
+          where: blobPath(hash),
+        },
+      );
+    },
+    async remove(hash) {
+      await rm(blobPath(hash), { force: true });
+      await rm(sourceMapPath(hash), { force: true });
+    },
+    putSourceMap: (codeHash, bytes) => writeWhole(sourceMapPath(codeHash), bytes, true),
+    readSourceMap: (codeHash) => readIfThere(sourceMapPath(codeHash)),
+    writeDocument: (name, value) => writeWhole(documentPath(name), Buffer.from(JSON.stringify(value)), false),
+    async readDocument(name) {
+      const bytes = await readIfThere(documentPath(name));
+      try {
+        return bytes === undefined ? undefined : (JSON.parse(bytes.toString('utf8')) as unknown);
+      } catch {
+        return undefined;
+      }
+    },
+    removeDocument: (name) => rm(documentPath(name), { force: true }),
+  };
+}
+
+/** Hashes become file names: nothing else may. */
+function checkedHash(hash: string): string {
+  if (/^[0-9a-f]{64}$/.test(hash)) return hash;
+  throw new IsobarError('TOPOLOGY_CODE_LOST', `"${hash}" is no hash of a blob`, {
+    expected: '64 hexadecimal digits',
+    found: hash,
+  });
+}
+
+async function readIfThere(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeWhole(path: string, bytes: Uint8Array, isFlushed: boolean): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(bytes);
+      if (isFlushed) await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+    if (isFlushed) await flushDirectory(dirname(path));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: path });
+  }
+}
+
+/** Where directories cannot be flushed, nothing more can be promised. */
+async function flushDirectory(path: string): Promise<void> {
+  try {
+    const directory = await open(path, 'r');
+    try {
+      await directory.sync();
+    } finally {
+      await directory.close();
+    }
+  } catch {
+    return;
+  }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,16 @@
+export type { BlobStore } from './blob-store.js';
+export { createBlobStore } from './blob-store.js';
+export type { Nimbus, NimbusOptions, SubmitRequest, SubmitResult } from './nimbus.js';
+export { startNimbus } from './nimbus.js';
+export type { PhaseInput } from './phases.js';
+export { advancePhase } from './phases.js';
+export type {
+  ClusterStatus,
+  ComponentStatus,
+  SlotStatus,
+  SupervisorStatus,
+  TopologyStatus,
+  TopologyTotals,
+  WorkerStatus,
+} from './status.js';
+export type { ComponentTotals } from './totals.js';

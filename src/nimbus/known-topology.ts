@@ -1,0 +1,135 @@
+/** One topology as the leading Nimbus knows it: its record, what was loaded for it, and what has been seen of it. */
+import { compileSettings, type ErrorRecord, type Settings, toErrorRecord } from '../base/index.js';
+import type { FoldedHeartbeat, TopologyRecord, Versioned } from '../coordination/index.js';
+import { type Assignment, planTopology, type TopologyPlan } from '../scheduling/index.js';
+import { type TopologyDescription, validateDescription } from '../topology/index.js';
+import type { BlobStore } from './blob-store.js';
+import type { TopologyFacts } from './status.js';
+import { TotalsBook } from './totals.js';
+
+/** What is derived from the stored description and the settings. */
+export interface LoadedTopology {
+  readonly description: TopologyDescription;
+  readonly settings: Settings;
+  readonly plan: TopologyPlan;
+}
+
+export class KnownTopology {
+  record: TopologyRecord;
+  version: number;
+  assignment: Assignment | undefined;
+  loaded: LoadedTopology | undefined;
+  /** Why it could not be loaded; tried again in every periodic round. */
+  loadProblem: ErrorRecord | undefined;
+  /** Why the last round could not place it. */
+  roundProblem: ErrorRecord | undefined;
+  unplacedExecutors = 0;
+  unplacedReason: string | null = null;
+  readonly notes: string[] = [];
+  #totals = new TotalsBook();
+  #areTotalsLoaded = false;
+  #isUnsaved = false;
+  #rest: { readonly sums: string; readonly marks: ReadonlyMap<string, number> } | undefined;
+  #isAtRest = false;
+
+  constructor({ value, version }: Versioned<TopologyRecord>) {
+    this.record = value;
+    this.version = version;
+  }
+
+  get id(): string {
+    return this.record.id;
+  }
+
+  get isAtRest(): boolean {
+    return this.#isAtRest;
+  }
+
+  async load(blobs: BlobStore, cluster: Settings): Promise<void> {
+    if (!this.#areTotalsLoaded) {
+      this.#totals = new TotalsBook(await blobs.readDocument(totalsName(this.id)));
+      this.#areTotalsLoaded = true;
+    }
+    if (this.loaded !== undefined) return;
+    try {
+      const text = Buffer.from(await blobs.read(this.record.descriptionHash)).toString('utf8');
+      const description = validateDescription(JSON.parse(text));
+      const settings = compileSettings(cluster, this.record.settings);
+      this.loaded = { description, settings, plan: planTopology(description, settings) };
+      this.loadProblem = undefined;
+    } catch (error) {
+      this.loadProblem = toErrorRecord(error);
+    }
+  }
+
+  /** Takes in what this topology's workers report, last words of gone ones included. */
+  noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
+    const marks = new Map<string, number>();
+    for (const { slots } of heartbeats) {
+      for (const { heartbeat, workerId } of slots) {
+        if (heartbeat?.topologyId !== this.id) continue;
+        const news = this.#totals.note(heartbeat);
+        // Live workers say their totals again to whoever asks; only those of gone ones would be lost with this process.
+        if (news === 'new-worker' || (news === 'updated' && heartbeat.workerId !== workerId))
+          this.#isUnsaved = true;
+        if (heartbeat.workerId === workerId) marks.set(heartbeat.workerId, heartbeat.sequence);
+      }
+    }
+    const isAsked = this.record.phase.kind === 'draining' && this.loaded?.plan.ackers === 0;
+    if (isAsked) this.#noteRest(marks);
+  }
+
+  /** Writes totals that must outlive this process and do not yet. Resolves to whether there were any. */
+  async saveTotals(blobs: BlobStore): Promise<boolean> {
+    if (!this.#isUnsaved) return false;
+    this.#isUnsaved = false;
+    try {
+      await blobs.writeDocument(totalsName(this.id), this.#totals.stored());
+      return true;
+    } catch (error) {
+      this.#isUnsaved = true;
+      throw error;
+    }
+  }
+
+  /** The phase has become final: what has been counted until now is kept. */
+  keepTotals(): void {
+    this.#isUnsaved = true;
+  }
+
+  facts(): TopologyFacts {
+    return {
+      record: this.record,
+      description: this.loaded?.description,
+      plan: this.loaded?.plan,
+      assignment: this.assignment,
+      totals: this.#totals,
+      notes: this.notes,
+      problems: [this.loadProblem, this.roundProblem].filter((problem) => problem !== undefined),
+      unplacedExecutors: this.unplacedExecutors,
+      unplacedReason: this.unplacedReason,
+    };
+  }
+
+  /** At rest: since some moment every worker has reported again, and nothing was counted. */
+  #noteRest(marks: ReadonlyMap<string, number>): void {
+    const sums = JSON.stringify(
+      this.#totals.components().map(({ emitted, executed, transferred }) => [emitted, executed, transferred]),
+    );
+    const rest = this.#rest;
+    const isSame =
+      rest?.sums === sums &&
+      rest.marks.size === marks.size &&
+      [...rest.marks.keys()].every((workerId) => marks.has(workerId));
+    if (!isSame) {
+      this.#rest = { sums, marks };
+      this.#isAtRest = false;
+      return;
+    }
+    this.#isAtRest = [...rest.marks].every(([workerId, sequence]) => (marks.get(workerId) ?? 0) > sequence);
+  }
+}
+
+export function totalsName(topologyId: string): string {
+  return `totals-${topologyId}`;
+}

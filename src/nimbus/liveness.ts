@@ -1,0 +1,137 @@
+/**
+ * Who has been heard from, and when, by Nimbus's own clock: a heartbeat counts when it differs from the last one seen,
+ * never by a time written in it. Machines: gone is something else than away.
+ *
+ * A Nimbus that has just started has heard nobody; so everybody who was assigned before counts as heard at its start.
+ */
+import type { FoldedHeartbeat, SupervisorRecord, WorkerHeartbeat } from '../coordination/index.js';
+import type { Assignment } from '../scheduling/index.js';
+
+interface Heard {
+  readonly mark: string;
+  readonly atMs: number;
+}
+
+export interface ExecutorQuestion {
+  readonly topologyId: string;
+  readonly supervisor: string;
+  readonly port: number;
+  readonly firstTask: number;
+  readonly timeoutMs: number;
+  readonly launchTimeoutMs: number;
+  /** When the slot was given to it, by the clock of `nowMs`. */
+  readonly startedMs: number;
+}
+
+export class Liveness {
+  readonly #startedMs: number;
+  readonly #workers = new Map<string, Heard>();
+  readonly #supervisors = new Map<string, Heard>();
+  /** Last report of an executor in a slot, by `topology supervisor port first task`. */
+  readonly #executors = new Map<string, number>();
+  /** Since when an assigned supervisor has neither a record nor a worker that announces itself. */
+  readonly #missingSince = new Map<string, number>();
+
+  /** @param startedMs now, by the clock of every later `nowMs` */
+  constructor(startedMs: number) {
+    this.#startedMs = startedMs;
+  }
+
+  noteHeartbeats(heartbeats: readonly FoldedHeartbeat[], nowMs: number): void {
+    for (const { supervisorId, pid, sequence, slots } of heartbeats) {
+      if (!hear(this.#supervisors, supervisorId, `${pid} ${sequence}`, nowMs)) continue;
+      for (const { heartbeat, workerId } of slots) {
+        if (heartbeat !== null && heartbeat.workerId === workerId) this.#noteWorker(heartbeat, nowMs);
+      }
+    }
+  }
+
+  noteWorkers(workers: readonly WorkerHeartbeat[], nowMs: number): void {
+    for (const worker of workers) this.#noteWorker(worker, nowMs);
+  }
+
+  /**
+   * Supervisors that are assigned something and whose machine is gone: no record, and none of its workers has announced
+   * itself within the grace.
+   */
+  goneSupervisors(
+    assigned: ReadonlySet<string>,
+    present: readonly SupervisorRecord[],
+    announced: readonly WorkerHeartbeat[],
+    graceMs: number,
+    nowMs: number,
+  ): { readonly gone: ReadonlySet<string>; readonly nextCheckMs: number | null } {
+    const seen = new Set([
+      ...present.map(({ id }) => id),
+      ...announced.map(({ supervisorId }) => supervisorId),
+    ]);
+    const gone = new Set<string>();
+    let nextCheckMs: number | null = null;
+    for (const id of assigned) {
+      if (seen.has(id)) {
+        this.#missingSince.delete(id);
+        continue;
+      }
+      const sinceMs = this.#missingSince.get(id) ?? nowMs;
+      this.#missingSince.set(id, sinceMs);
+      const endMs = sinceMs + graceMs;
+      if (nowMs >= endMs) gone.add(id);
+      else nextCheckMs = Math.min(nextCheckMs ?? endMs, endMs);
+    }
+    for (const id of this.#missingSince.keys()) if (!assigned.has(id)) this.#missingSince.delete(id);
+    return { gone, nextCheckMs };
+  }
+
+  /**
+   * When an executor was last heard from in its present slot; undefined: never.
+   *
+   * While its supervisor reports, the supervisor deals with a silent worker; it has the time of a launch for that
+   * before its executors count as silent here, so that both do not react to one hang.
+   */
+  lastHeartbeatMs(question: ExecutorQuestion, nowMs: number): number | undefined {
+    const { supervisor, timeoutMs, launchTimeoutMs, startedMs } = question;
+    const heardMs = this.#executors.get(executorKey(question));
+    const knownMs = startedMs < this.#startedMs ? Math.max(heardMs ?? 0, this.#startedMs) : heardMs;
+    if (knownMs === undefined || nowMs - knownMs < timeoutMs) return knownMs;
+    const supervisorHeardMs = this.#supervisors.get(supervisor)?.atMs;
+    const isHandled = supervisorHeardMs !== undefined && nowMs - supervisorHeardMs < timeoutMs;
+    return isHandled && nowMs - knownMs < timeoutMs + launchTimeoutMs ? nowMs : knownMs;
+  }
+
+  /** Forgets slots that no assignment names any more. */
+  retain(assignments: readonly Assignment[]): void {
+    const kept = new Set<string>();
+    for (const { topologyId, slots } of assignments) {
+      for (const { supervisor, port, executors } of slots) {
+        for (const [firstTask] of executors)
+          kept.add(executorKey({ topologyId, supervisor, port, firstTask }));
+      }
+    }
+    for (const key of this.#executors.keys()) if (!kept.has(key)) this.#executors.delete(key);
+  }
+
+  #noteWorker(heartbeat: WorkerHeartbeat, nowMs: number): void {
+    const { workerId, sequence, topologyId, supervisorId: supervisor, port } = heartbeat;
+    if (!hear(this.#workers, `${supervisor}:${port}`, `${workerId} ${sequence}`, nowMs)) return;
+    for (const { executors } of heartbeat.threads) {
+      for (const [firstTask] of executors) {
+        this.#executors.set(executorKey({ topologyId, supervisor, port, firstTask }), nowMs);
+      }
+    }
+  }
+}
+
+function hear(into: Map<string, Heard>, id: string, mark: string, nowMs: number): boolean {
+  if (into.get(id)?.mark === mark) return false;
+  into.set(id, { mark, atMs: nowMs });
+  return true;
+}
+
+function executorKey(place: {
+  topologyId: string;
+  supervisor: string;
+  port: number;
+  firstTask: number;
+}): string {
+  return JSON.stringify([place.topologyId, place.supervisor, place.port, place.firstTask]);
+}

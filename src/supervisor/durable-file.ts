@@ -1,0 +1,61 @@
+/** Small local files that a crash at any moment leaves whole: the old content or the new, never a part. */
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+/**
+ * Writes a file beside its place, flushes it to disk and moves it there. Synchronous: the caller must know that it is
+ * on disk before it goes on.
+ */
+export function writeDurableFile(path: string, content: string | Uint8Array, mode = 0o600): void {
+  const directory = dirname(path);
+  mkdirSync(directory, { recursive: true });
+  const temporary = join(directory, `.${basename(path)}.${randomUUID()}`);
+  try {
+    const file = openSync(temporary, 'wx', mode);
+    try {
+      const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  flushDirectory(directory);
+}
+
+/** The content of a JSON file; undefined if it is missing, unreadable or not JSON. */
+export function readJsonFile(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A rename is on disk once its directory is. Where directories cannot be flushed, nothing more can be promised. */
+function flushDirectory(path: string): void {
+  try {
+    const directory = openSync(path, 'r');
+    try {
+      fsyncSync(directory);
+    } finally {
+      closeSync(directory);
+    }
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,2 @@
+export type { Blobs, Supervisor, SupervisorOptions } from './supervisor.js';
+export { startSupervisor } from './supervisor.js';

@@ -1,0 +1,454 @@
+/**
+ * The daemon of one machine: keeps one slot per port, each converging on the newest assignment, starts workers and finds
+ * them again after its own restart, and writes one heartbeat for all of them.
+ *
+ * Stateless over the coordinator and its directory: killed at any moment, its workers go on and its successor adopts them.
+ *
+ *     directory/slots/PORT.json                  launch record of the slot's worker
+ *     directory/workers/TOPOLOGY-PORT/           launch files, output.log, the worker's own files
+ *     directory/code/HASHES/                     localised code
+ */
+import { availableParallelism, totalmem } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import {
+  compileSettings,
+  hasCode,
+  IsobarError,
+  makePrivateDirectory,
+  type Clock,
+  type Logger,
+  type Settings,
+  Shutdown,
+  toIsobarError,
+} from '../base/index.js';
+import type { Coordination, ProcessIdentity, SlotReport, WorkerLaunch } from '../coordination/index.js';
+import { AssignmentView, type AssignedTopology } from './assignment-view.js';
+import { writeDurableFile } from './durable-file.js';
+import { HeartbeatPublisher } from './heartbeat-publisher.js';
+import { LaunchRecords } from './launch-records.js';
+import { localise, type Blobs, type LocalisedCode } from './localiser.js';
+import { PositionFold } from './position-fold.js';
+import { outputPathOf, recoverWorkers, tuningOf } from './recovery.js';
+import { Slot, type LaunchedWorker, type PreparedLaunch } from './slot.js';
+import type { Desired, SlotLimits, SlotWorker, WorkerTuning } from './slot-plan.js';
+import { rotateFile, spawnWorker } from './worker-processes.js';
+import { serveWorkers } from './worker-server.js';
+
+const KILL_REPEAT_MS = 500;
+const HEALTHY_MS = 10_000;
+const PROCESS_CHECK_MS = 500;
+const RETRY_MS = 200;
+const POSITION_INTERVAL_MS = 100;
+/** Directories of workers that are kept for their logs. */
+const KEPT_DIRECTORIES = 32;
+
+export type { Blobs } from './localiser.js';
+
+export interface SupervisorOptions {
+  readonly id: string;
+  readonly host: string;
+  /** This supervisor's own directory. */
+  readonly directory: string;
+  /** Socket that its workers connect to. */
+  readonly socketPath: string;
+  readonly coordination: Coordination;
+  /** Where a worker without supervisor finds the coordinator. */
+  readonly coordinatorSocket: string;
+  /** Path of the worker's main file. */
+  readonly workerEntry: string;
+  /** The cluster's settings; the first layer of every topology's. */
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** `run`: the process whose end, with the supervisor's, ends the workers. */
+  readonly keeper: ProcessIdentity | null;
+  /** Directory of the workers' peer sockets. */
+  readonly socketDirectory: string;
+  /** Used where the topology's settings name none. */
+  readonly deadLetterDirectory: string;
+  readonly blobs: Blobs;
+}
+
+export interface Supervisor {
+  readonly id: string;
+  slots(): readonly SlotReport[];
+  /**
+   * Stops supervising. Workers go on, to be adopted by the next supervisor of this directory, unless `stopWorkers`:
+   * then they are stopped and verified gone first, and the supervisor withdraws itself from the cluster.
+   */
+  close(options?: { stopWorkers?: boolean }): Promise<void>;
+}
+
+/** @throws STATE_DIRECTORY_UNUSABLE, SOCKET_PATH_TOO_LONG */
+export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
+  const supervisor = new RunningSupervisor(options);
+  await supervisor.start();
+  return supervisor;
+}
+
+class RunningSupervisor implements Supervisor {
+  readonly id: string;
+  readonly #options: SupervisorOptions;
+  readonly #logger: Logger;
+  readonly #shutdown = new Shutdown();
+  readonly #directories: { readonly slots: string; readonly workers: string; readonly code: string };
+  readonly #records: LaunchRecords;
+  readonly #slots = new Map<number, Slot>();
+  readonly #view: AssignmentView;
+  readonly #positions: PositionFold;
+  #publisher: HeartbeatPublisher | undefined;
+  #sequence = 0;
+  #isStopping = false;
+  #isClosed = false;
+  #onSlotChange: () => void = () => undefined;
+  readonly #startedMs: number;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.id = options.id;
+    this.#startedMs = options.clock.wallMs();
+    this.#logger = options.logger.child({ supervisor: options.id });
+    const directory = resolve(options.directory);
+    this.#directories = {
+      slots: join(directory, 'slots'),
+      workers: join(directory, 'workers'),
+      code: join(directory, 'code'),
+    };
+    this.#records = new LaunchRecords(this.#directories.slots);
+    this.#view = new AssignmentView({
+      coordination: options.coordination,
+      supervisorId: options.id,
+      clock: options.clock,
+      logger: this.#logger,
+      onChange: () => this.#converge(),
+    });
+    this.#positions = new PositionFold(
+      (topologyId, entries) => options.coordination.storePositions(topologyId, options.id, entries),
+      options.clock,
+      POSITION_INTERVAL_MS,
+    );
+  }
+
+  async start(): Promise<void> {
+    const { clock, settings, coordination } = this.#options;
+    this.#makeDirectories();
+    const ports = this.#ports();
+    for (const port of ports) this.#slots.set(port, this.#createSlot(port));
+    const found = await recoverWorkers({
+      records: this.#records,
+      workersDirectory: this.#directories.workers,
+      ports,
+      clock,
+      logger: this.#logger,
+    });
+    for (const { worker, port, outputPath } of found) {
+      this.#logger.info('worker.found', { worker: worker.workerId, port, pid: worker.process.pid });
+      this.#record(worker, port);
+      this.#slots.get(port)?.adopt(worker, outputPath);
+    }
+    // Only now: a worker that reconnects must find its slot.
+    const server = await serveWorkers({
+      socketPath: this.#options.socketPath,
+      slots: this.#slots,
+      view: this.#view,
+      coordination,
+      positions: this.#positions,
+      logger: this.#logger,
+      tuningOf: (topologyId) => this.#tuningOf(topologyId),
+      onAdopted: (worker, port) => this.#record(worker, port),
+      onHeartbeat: (isUrgent) => {
+        if (isUrgent) this.#publisher?.soon();
+      },
+    });
+    this.#shutdown.add('worker server', () => server.close());
+    const publisher = new HeartbeatPublisher({
+      publish: () => this.#publish(),
+      intervalMs: settings['supervisor.heartbeat-interval'],
+      clock,
+      logger: this.#logger,
+    });
+    this.#publisher = publisher;
+    this.#shutdown.add('heartbeats', () => publisher.close());
+    this.#shutdown.add(
+      'process checks',
+      clock.every(PROCESS_CHECK_MS, () => {
+        for (const slot of this.#slots.values()) slot.checkProcess();
+      }),
+    );
+    this.#shutdown.add('slots', () => {
+      for (const slot of this.#slots.values()) slot.close();
+    });
+    this.#shutdown.add(
+      'reconnects',
+      coordination.onReconnect(() => void this.#announce()),
+    );
+    void this.#announce();
+    this.#view.start();
+    this.#shutdown.add('assignments', () => this.#view.close());
+    this.#logger.info('supervisor.started', { ports: ports.length, found: found.length });
+  }
+
+  slots(): readonly SlotReport[] {
+    return [...this.#slots.values()].map((slot) => slot.report());
+  }
+
+  async close(options: { stopWorkers?: boolean } = {}): Promise<void> {
+    if (options.stopWorkers === true && !this.#isClosed) await this.#stopWorkers();
+    this.#isClosed = true;
+    await this.#shutdown.close();
+  }
+
+  #ports(): number[] {
+    const { settings } = this.#options;
+    return Array.from(
+      { length: settings['supervisor.slots'] },
+      (_, i) => settings['supervisor.first-port'] + i,
+    );
+  }
+
+  #makeDirectories(): void {
+    try {
+      for (const path of Object.values(this.#directories)) mkdirSync(path, { recursive: true, mode: 0o700 });
+      makePrivateDirectory(this.#options.socketDirectory);
+    } catch (error) {
+      throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: this.#options.directory });
+    }
+  }
+
+  #createSlot(port: number): Slot {
+    const { clock, settings } = this.#options;
+    const limits: SlotLimits = {
+      stopTimeoutMs: settings['supervisor.worker-stop-timeout'],
+      killRepeatMs: KILL_REPEAT_MS,
+      healthyMs: HEALTHY_MS,
+      tuning: tuningOf(settings),
+    };
+    return new Slot({
+      port,
+      limits,
+      clock,
+      logger: this.#logger,
+      desired: () => this.#desired(port),
+      prepare: (topologyId, signal) => this.#prepare(topologyId, port, signal),
+      forget: (worker) => this.#forget(worker, port),
+      onChange: () => {
+        this.#publisher?.soon();
+        this.#onSlotChange();
+      },
+    });
+  }
+
+  #desired(port: number): Desired {
+    return this.#isStopping ? { kind: 'none' } : this.#view.desired(port);
+  }
+
+  #converge(): void {
+    for (const slot of this.#slots.values()) {
+      slot.reconsider();
+      const topologyId = slot.worker?.topologyId;
+      const assigned = topologyId === undefined ? undefined : this.#view.topology(topologyId);
+      if (assigned !== undefined) slot.inform(assigned.assignment, assigned.record.phase);
+    }
+  }
+
+  #tuningOf(topologyId: string): WorkerTuning {
+    const assigned = this.#view.topology(topologyId);
+    return tuningOf(assigned === undefined ? this.#options.settings : this.#settingsOf(assigned));
+  }
+
+  #settingsOf({ record }: AssignedTopology): Settings {
+    return compileSettings(this.#options.settings, record.settings);
+  }
+
+  // ── launching ──
+
+  async #prepare(topologyId: string, port: number, signal: AbortSignal): Promise<PreparedLaunch> {
+    const assigned = this.#view.topology(topologyId);
+    if (assigned === undefined) {
+      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `topology ${topologyId} is not known any more`);
+    }
+    const { record } = assigned;
+    const code = await localise({
+      directory: this.#directories.code,
+      blobs: this.#options.blobs,
+      topologyName: record.name,
+      codeHash: record.codeHash,
+      descriptionHash: record.descriptionHash,
+    });
+    // Raised before the launch: whatever the new worker does is newer than all that its predecessors still do.
+    const generation = await this.#nextGeneration(topologyId, signal);
+    return { generation, launch: () => this.#launch(assigned, code, port, generation) };
+  }
+
+  /** Waits for the coordinator as long as it takes, or until the attempt is given up. */
+  async #nextGeneration(topologyId: string, signal: AbortSignal): Promise<number> {
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await this.#options.coordination.nextGeneration(topologyId);
+      } catch (error) {
+        if (!hasCode(error, 'COORDINATOR_UNAVAILABLE') && !hasCode(error, 'SESSION_EXPIRED')) throw error;
+        await new Promise<void>((done) => this.#options.clock.after(RETRY_MS, done));
+      }
+    }
+  }
+
+  async #launch(
+    assigned: AssignedTopology,
+    code: LocalisedCode,
+    port: number,
+    generation: number,
+  ): Promise<LaunchedWorker> {
+    const { record } = assigned;
+    const settings = this.#settingsOf(assigned);
+    const tuning = tuningOf(settings);
+    // A generation is never given out twice in a topology, and topologies' ids are unique.
+    const workerId = `${record.id}-g${generation}`;
+    const launchFile = this.#launchFile(record.id, port, workerId);
+    const outputPath = outputPathOf(launchFile);
+    const directory = dirname(launchFile);
+    try {
+      this.#clearDirectory(directory);
+      rotateFile(outputPath);
+      rotateFile(join(directory, 'worker.log'));
+      const launch = this.#launchOf(assigned, settings, code, { port, generation, workerId, directory });
+      writeDurableFile(launchFile, JSON.stringify(launch));
+      this.#records.write({
+        format: 1,
+        workerId,
+        port,
+        topologyId: record.id,
+        generation,
+        launchFile,
+        tuning,
+        process: null,
+      });
+    } catch (error) {
+      throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: directory });
+    }
+    const { identity, exited } = await spawnWorker({
+      workerEntry: this.#options.workerEntry,
+      launchFile,
+      outputPath,
+    });
+    const worker: SlotWorker = { workerId, topologyId: record.id, generation, process: identity, tuning };
+    this.#record(worker, port);
+    return { worker, outputPath, exited };
+  }
+
+  #launchOf(
+    { record }: AssignedTopology,
+    settings: Settings,
+    code: LocalisedCode,
+    own: { port: number; generation: number; workerId: string; directory: string },
+  ): WorkerLaunch {
+    const { options } = { options: this.#options };
+    return {
+      ...own,
+      ...code,
+      topologyId: record.id,
+      topologyName: record.name,
+      supervisorId: options.id,
+      settings: [options.settings, record.settings],
+      secret: record.secret,
+      supervisorSocket: options.socketPath,
+      socketDirectory: options.socketDirectory,
+      deadLetterDirectory: settings['dead-letters.directory'] ?? options.deadLetterDirectory,
+      coordinatorSocket: options.coordinatorSocket,
+      threadShare: Math.max(1, Math.floor(availableParallelism() / Math.max(1, this.#view.wantedWorkers))),
+      keeper: options.keeper,
+    };
+  }
+
+  #launchFile(topologyId: string, port: number, workerId: string): string {
+    return join(this.#directories.workers, `${topologyId}-${port}`, `launch-${workerId}.json`);
+  }
+
+  /** Launch files of former workers go; so do the oldest directories that no slot uses. */
+  #clearDirectory(directory: string): void {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(directory)) {
+      if (name.startsWith('launch-')) rmSync(join(directory, name), { force: true });
+    }
+    const used = new Set([directory]);
+    for (const { worker, port } of this.#slots.values()) {
+      if (worker !== undefined) used.add(dirname(this.#launchFile(worker.topologyId, port, worker.workerId)));
+    }
+    const unused = readdirSync(this.#directories.workers)
+      .map((name) => join(this.#directories.workers, name))
+      .filter((path) => !used.has(path) && existsSync(path))
+      .map((path) => ({ path, changedMs: statSync(path).mtimeMs }))
+      .sort((a, b) => b.changedMs - a.changedMs);
+    for (const { path } of unused.slice(KEPT_DIRECTORIES)) rmSync(path, { recursive: true, force: true });
+  }
+
+  #record({ workerId, topologyId, generation, process, tuning }: SlotWorker, port: number): void {
+    const launchFile = this.#launchFile(topologyId, port, workerId);
+    try {
+      this.#records.write({ format: 1, workerId, port, topologyId, generation, launchFile, tuning, process });
+    } catch (error) {
+      // It is found by its launch file or by its hello all the same.
+      this.#logger.error('worker.not-recorded', { port, message: String(error) });
+    }
+  }
+
+  #forget({ workerId, topologyId }: SlotWorker, port: number): void {
+    this.#records.remove(port);
+    rmSync(this.#launchFile(topologyId, port, workerId), { force: true });
+  }
+
+  // ── telling ──
+
+  async #announce(): Promise<void> {
+    const { coordination, host, clock } = this.#options;
+    while (!this.#isClosed && !this.#isStopping) {
+      try {
+        await coordination.announceSupervisor({
+          id: this.id,
+          host,
+          ports: this.#ports(),
+          cores: availableParallelism(),
+          memoryBytes: totalmem(),
+          startedMs: this.#startedMs,
+        });
+        this.#publisher?.soon();
+        return;
+      } catch (error) {
+        this.#logger.debug('supervisor.not-announced', { message: String(error) });
+        await new Promise<void>((done) => clock.after(RETRY_MS, done));
+      }
+    }
+  }
+
+  async #publish(): Promise<void> {
+    const slots = [...this.#slots.values()];
+    const reports = slots.map((slot) => slot.report());
+    await this.#options.coordination.publishHeartbeat({
+      supervisorId: this.id,
+      pid: process.pid,
+      sequence: ++this.#sequence,
+      slots: reports,
+    });
+    slots.forEach((slot, i) => slot.published(reports[i]!));
+  }
+
+  async #stopWorkers(): Promise<void> {
+    this.#isStopping = true;
+    const areEmpty = (): boolean => [...this.#slots.values()].every(({ state }) => state.kind === 'empty');
+    const emptied = new Promise<void>((done) => {
+      this.#onSlotChange = () => {
+        if (areEmpty()) done();
+      };
+    });
+    for (const slot of this.#slots.values()) slot.reconsider();
+    if (!areEmpty()) await emptied;
+    await this.#publisher?.now();
+    try {
+      await this.#options.coordination.withdrawSupervisor(this.id);
+    } catch (error) {
+      // The end of the session withdraws it as well, only later.
+      this.#logger.debug('supervisor.not-withdrawn', { message: String(error) });
+    }
+  }
+}

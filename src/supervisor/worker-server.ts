@@ -1,0 +1,171 @@
+/**
+ * The workers' side of a supervisor: the control socket that they say hello on, ask for generations and positions, and
+ * report to. The protocol is described in coordination/worker-link.ts.
+ */
+import {
+  type Channel,
+  type ChannelServer,
+  type ErrorRecord,
+  IsobarError,
+  type Logger,
+  serveChannels,
+} from '../base/index.js';
+import {
+  isSameProcessAlive,
+  type Coordination,
+  type StoredPosition,
+  type WorkerHeartbeat,
+  type WorkerHello,
+  type WorkerWelcome,
+} from '../coordination/index.js';
+import type { AssignmentView } from './assignment-view.js';
+import { decisionKey } from './heartbeat-publisher.js';
+import { judgeHello } from './hello.js';
+import { isProcessIdentity } from './launch-records.js';
+import type { PositionFold } from './position-fold.js';
+import type { Slot } from './slot.js';
+import type { SlotWorker, WorkerTuning } from './slot-plan.js';
+
+export interface WorkerServerOptions {
+  readonly socketPath: string;
+  readonly slots: ReadonlyMap<number, Slot>;
+  readonly view: AssignmentView;
+  readonly coordination: Coordination;
+  readonly positions: PositionFold;
+  readonly logger: Logger;
+  /** Tuning of a topology that has a slot here. */
+  tuningOf(topologyId: string): WorkerTuning;
+  /** A worker that no record told of has been taken over: write one. */
+  onAdopted(worker: SlotWorker, port: number): void;
+  /** A heartbeat came; `isUrgent` if a decision may wait for what it says. */
+  onHeartbeat(isUrgent: boolean): void;
+}
+
+export function serveWorkers(options: WorkerServerOptions): Promise<ChannelServer> {
+  return serveChannels(options.socketPath, () => {
+    const conversation = new Conversation(options);
+    return {
+      onRequest: (method, body, channel) => conversation.onRequest(method, body, channel),
+      onEvent: (name, body, channel) => conversation.onEvent(name, body, channel),
+      onClose: (channel) => conversation.onClose(channel),
+    };
+  });
+}
+
+/** One connection: silent until its hello was accepted. */
+class Conversation {
+  readonly #options: WorkerServerOptions;
+  #slot: Slot | undefined;
+  #topologyId = '';
+  #decisionKey = '';
+
+  constructor(options: WorkerServerOptions) {
+    this.#options = options;
+  }
+
+  async onRequest(method: string, body: unknown, channel: Channel): Promise<unknown> {
+    if (method === 'hello') return this.#hello(parseHello(body), channel);
+    if (this.#slot?.isAttached(channel) !== true) {
+      throw new IsobarError('GENERATION_OUTDATED', `"${method}" came from a process that holds no slot here`);
+    }
+    const { coordination, positions } = this.#options;
+    switch (method) {
+      case 'next-generation':
+        return coordination.nextGeneration(this.#topologyId);
+      case 'read-positions':
+        await positions.settled(this.#topologyId);
+        return coordination.readPositions(this.#topologyId);
+      case 'store-positions':
+        await positions.store(this.#topologyId, body as readonly StoredPosition[]);
+        return null;
+      default:
+        throw new IsobarError('INTERNAL', `a supervisor does not answer "${method}"`);
+    }
+  }
+
+  onEvent(name: string, body: unknown, channel: Channel): void {
+    const slot = this.#slot;
+    if (slot?.isAttached(channel) !== true) return;
+    switch (name) {
+      case 'heartbeat': {
+        // Workers are processes of this version and user, started from here.
+        const heartbeat = body as WorkerHeartbeat;
+        slot.heartbeat(heartbeat);
+        const key = decisionKey(heartbeat);
+        this.#options.onHeartbeat(key !== this.#decisionKey);
+        this.#decisionKey = key;
+        break;
+      }
+      case 'unusable':
+        slot.unusable(body as ErrorRecord);
+        break;
+      default:
+        this.#options.logger.warn('worker.unknown-event', { name, port: slot.port });
+    }
+  }
+
+  onClose(channel: Channel): void {
+    this.#slot?.detach(channel);
+  }
+
+  async #hello(hello: WorkerHello, channel: Channel): Promise<WorkerWelcome> {
+    const { slots, view, logger } = this.#options;
+    await view.known;
+    const slot = slots.get(hello.port);
+    const assigned = view.topology(hello.topologyId);
+    if (slot === undefined || assigned === undefined) throw refusal(hello, 'its topology has no slot here');
+    const verdict = judgeHello(
+      slot.state,
+      view.desired(hello.port),
+      hello,
+      slot.newestGeneration(hello.topologyId),
+    );
+    if (verdict === 'refuse' || !isSameProcessAlive(hello.process)) {
+      logger.warn('worker.refused', { worker: hello.workerId, port: hello.port, state: slot.state.kind });
+      throw refusal(hello, `port ${hello.port} is ${slot.state.kind}`);
+    }
+    if (verdict === 'adopt') {
+      const { workerId, topologyId, generation, process } = hello;
+      const worker: SlotWorker = {
+        workerId,
+        topologyId,
+        generation,
+        process,
+        tuning: this.#options.tuningOf(topologyId),
+      };
+      slot.adopt(worker);
+      this.#options.onAdopted(worker, hello.port);
+      logger.info('worker.adopted', { worker: workerId, port: hello.port, pid: process.pid });
+    }
+    if (channel.isClosed) throw new IsobarError('CONNECTION_LOST', 'the worker left before it was welcomed');
+    const { assignment, record } = assigned;
+    this.#slot = slot;
+    this.#topologyId = hello.topologyId;
+    slot.attach(channel, assignment, record.phase);
+    return { assignment, phase: record.phase };
+  }
+}
+
+function refusal(hello: WorkerHello, reason: string): IsobarError {
+  return new IsobarError(
+    'GENERATION_OUTDATED',
+    `worker ${hello.workerId} (generation ${hello.generation}) is not wanted any more: ${reason}`,
+    { found: `generation ${hello.generation}`, where: `port ${hello.port}` },
+  );
+}
+
+function parseHello(body: unknown): WorkerHello {
+  const hello = body as Partial<WorkerHello> | null;
+  if (
+    typeof hello?.workerId === 'string' &&
+    typeof hello.topologyId === 'string' &&
+    typeof hello.port === 'number' &&
+    typeof hello.generation === 'number' &&
+    isProcessIdentity(hello.process)
+  ) {
+    return hello as WorkerHello;
+  }
+  throw new IsobarError('PEER_PROTOCOL_ERROR', 'a process sent a hello that lacks a part', {
+    expected: 'workerId, topologyId, port, generation and process',
+  });
+}

@@ -1,0 +1,66 @@
+/** Faults of a definition, a graph or a description: collected, so that all of them are reported at once. */
+import { IsobarError, type ErrorCode } from '../base/index.js';
+
+/** One broken rule. */
+export interface TopologyFault {
+  readonly code: ErrorCode;
+  /** One sentence without a full stop. */
+  readonly message: string;
+  /** The component, stream or input, in the words of the file. */
+  readonly where: string;
+  readonly expected?: string;
+  readonly found?: string;
+}
+
+/** Faults beyond these are counted only: nobody reads more, and a hostile description must not make a huge error. */
+const MAX_REPORTED_FAULTS = 100;
+
+/**
+ * Throws one error for all faults, if there are any: code and details are those of the first, `details.faults` has all.
+ *
+ * @param code takes the place of the first fault's code
+ */
+export function throwFaults(faults: readonly TopologyFault[], code?: ErrorCode, cause?: unknown): void {
+  const [first] = faults;
+  if (first === undefined) return;
+  const reported = faults.slice(0, MAX_REPORTED_FAULTS);
+  const lines = reported.map(faultLine);
+  if (faults.length > reported.length) lines.push(`and ${faults.length - reported.length} more`);
+  const message = lines.length === 1 ? lines[0]! : `${faults.length} faults:\n  ${lines.join('\n  ')}`;
+  throw new IsobarError(
+    code ?? first.code,
+    message,
+    {
+      ...(first.expected === undefined ? {} : { expected: first.expected }),
+      ...(first.found === undefined ? {} : { found: first.found }),
+      where: first.where,
+      faults: reported,
+    },
+    cause,
+  );
+}
+
+function faultLine(fault: TopologyFault): string {
+  return fault.where === '' ? fault.message : `${fault.where}: ${fault.message}`;
+}
+
+/** A value in a few words, for messages; never throws and never grows long. */
+export function show(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+      return String(value);
+    case 'bigint':
+      return 'a bigint';
+    case 'symbol':
+      return 'a symbol';
+    case 'function':
+      return 'a function';
+    case 'object':
+      if (value === null) return 'null';
+      return Array.isArray(value) ? 'a list' : 'an object';
+  }
+}
