@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ERROR_TABLE, SETTINGS_TABLE } from '../src/base/index.js';
 
 const read = (name: string): string => readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
-const firstCells = (text: string): string[] => [...text.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]!);
+const firstCells = (text: string): string[] =>
+  [...text.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]!);
 
 describe('documentation', () => {
   it('lists exactly the error codes of the code, with their texts', () => {

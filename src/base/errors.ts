@@ -95,7 +95,7 @@ export const ERROR_TABLE = {
     action: 'Build from constants and settings only: no clock, no chance, no environment that differs.',
   },
   DIRECT_EMIT_MISMATCH: {
-    when: 'A direct stream was emitted to without a task, or emitDirect was used on a stream without direct subscribers.',
+    when: 'A direct stream was emitted to without a task, a task was named on a stream without direct subscribers, or a stream has direct subscribers and others.',
     action: 'Use out.direct(task, row) on streams with a direct grouping only.',
   },
   CUSTOM_GROUPING_ILLEGAL: {
@@ -360,17 +360,33 @@ export function hasCode(error: unknown, code: ErrorCode): error is IsobarError {
   return error instanceof IsobarError && error.code === code;
 }
 
-/** Turns anything thrown into an {@link IsobarError}; unknown errors get `code`, default `INTERNAL`. */
+/**
+ * Turns anything thrown into an {@link IsobarError}; unknown errors get `code`, default `INTERNAL`. An error of another
+ * copy of this package (a bundle may hold one) keeps its code.
+ */
 export function toIsobarError(
   thrown: unknown,
   code: ErrorCode = 'INTERNAL',
   details: ErrorDetails = {},
 ): IsobarError {
   if (thrown instanceof IsobarError) return thrown;
+  const foreign = foreignError(thrown);
   const message = thrown instanceof Error ? thrown.message : describe(thrown);
-  const error = new IsobarError(code, message, details, thrown);
+  const cause = foreign === undefined ? thrown : foreign.cause;
+  const error = new IsobarError(foreign?.code ?? code, message, { ...details, ...foreign?.details }, cause);
   if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
   return error;
+}
+
+function foreignError(
+  thrown: unknown,
+): { code: ErrorCode; details: ErrorDetails; cause: unknown } | undefined {
+  if (!(thrown instanceof Error) || thrown.name !== 'IsobarError' || !('code' in thrown)) return undefined;
+  const { code } = thrown;
+  if (typeof code !== 'string' || !Object.hasOwn(ERROR_TABLE, code)) return undefined;
+  const details = 'details' in thrown && typeof thrown.details === 'object' ? thrown.details : null;
+  // Checked to be a code of the table just now.
+  return { code: code as ErrorCode, details: { ...details }, cause: thrown.cause };
 }
 
 /** The form in which an error crosses a process or thread. */

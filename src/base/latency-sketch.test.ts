@@ -12,7 +12,9 @@ import {
 const SEED = 20_260_701;
 const HOUR_MICROS = 3_600_000_000;
 /** Log-uniform over the range that is promised. */
-const latency = fc.double({ min: -1, max: Math.log10(5 * HOUR_MICROS), noNaN: true }).map((exponent) => 10 ** exponent);
+const latency = fc
+  .double({ min: -1, max: Math.log10(5 * HOUR_MICROS), noNaN: true })
+  .map((exponent) => 10 ** exponent);
 
 function sketchOf(values: readonly number[]): Int32Array {
   const counts = new Int32Array(SKETCH_BUCKETS);
@@ -37,7 +39,8 @@ describe('the latency sketch', () => {
       }),
       { seed: SEED },
     );
-    for (let bucket = 0; bucket < SKETCH_BUCKETS; bucket++) expect(sketchBucket(bucketMicros(bucket))).toBe(bucket);
+    for (let bucket = 0; bucket < SKETCH_BUCKETS; bucket++)
+      expect(sketchBucket(bucketMicros(bucket))).toBe(bucket);
   });
 
   it('counts zero, negatives and NaN in bucket 0 and what is too long in the last bucket', () => {

@@ -14,7 +14,7 @@ import { ANY_VERSION, type NodeKind, type NodeStore } from './node-store.js';
 import { chunksPath } from './paths.js';
 
 /** A larger value is cut into chunks of this size. */
-export const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 const MAX_READ_ATTEMPTS = 20;
 /** No JSON text starts with this. */
 const CHUNK_LIST_MARK = '#'.charCodeAt(0);

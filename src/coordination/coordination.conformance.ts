@@ -668,7 +668,7 @@ export function assignment(topologyId: string, version: number, executors: numbe
   };
 }
 
-export function heartbeat(supervisorId: string, sequence: number, slots = 2): FoldedHeartbeat {
+function heartbeat(supervisorId: string, sequence: number, slots = 2): FoldedHeartbeat {
   return {
     supervisorId,
     pid: 1,

@@ -73,6 +73,7 @@ export interface Coordination {
 
   // ── supervisors ──
   announceSupervisor(record: SupervisorRecord): Promise<void>;
+  /** Removes the record and the heartbeat, unless a newer session has announced the same id. */
   withdrawSupervisor(id: string): Promise<void>;
   listSupervisors(): Promise<readonly SupervisorRecord[]>;
   watchSupervisors(onChange: () => void): StopWatching;

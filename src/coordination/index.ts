@@ -7,9 +7,8 @@ export type {
   TopologyRecord,
   Versioned,
 } from './coordination.js';
-export type { EmbeddedClientOptions } from './embedded/client.js';
 export { connectEmbeddedCoordination } from './embedded/client.js';
-export type { EmbeddedCoordinator, EmbeddedCoordinatorOptions } from './embedded/server.js';
+export type { EmbeddedCoordinator } from './embedded/server.js';
 export { openEmbeddedCoordinator } from './embedded/server.js';
 export type {
   ComponentReport,

@@ -6,6 +6,7 @@
  */
 import { hasCode, IsobarError, type Logger } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
+import { Announcements } from './announcements.js';
 import { ChunkedValues, removeTree } from './chunked-values.js';
 import type {
   Coordination,
@@ -34,15 +35,14 @@ export class StoreCoordination implements Coordination {
   readonly #store: NodeStore;
   readonly #values: ChunkedValues;
   readonly #logger: Logger;
-  /** Ephemeral values that this process wants to exist, by path. */
-  readonly #announced = new Map<string, unknown>();
+  readonly #announcements: Announcements;
   readonly #reconnectCallbacks = new Set<() => void>();
   readonly #stopSession: StopWatching;
-  #mustAnnounce = false;
 
   constructor(store: NodeStore, logger: Logger) {
     this.#store = store;
     this.#values = new ChunkedValues(store, logger);
+    this.#announcements = new Announcements(store, this.#values, logger);
     this.#logger = logger;
     this.#stopSession = store.onSession((event) => this.#onSession(event));
   }
@@ -72,11 +72,11 @@ export class StoreCoordination implements Coordination {
   // ── supervisors ──
 
   announceSupervisor(record: SupervisorRecord): Promise<void> {
-    return this.#announce(childPath(SUPERVISORS_PATH, record.id), record);
+    return this.#announcements.announce(childPath(SUPERVISORS_PATH, record.id), record);
   }
 
   async withdrawSupervisor(id: string): Promise<void> {
-    if (await this.#withdraw(childPath(SUPERVISORS_PATH, id))) {
+    if (await this.#announcements.withdraw(childPath(SUPERVISORS_PATH, id))) {
       await this.#values.remove(childPath(HEARTBEATS_PATH, id));
     }
   }
@@ -231,11 +231,11 @@ export class StoreCoordination implements Coordination {
   }
 
   publishWorkerLiveness(heartbeat: WorkerHeartbeat): Promise<void> {
-    return this.#announce(childPath(WORKERS_PATH, heartbeat.workerId), heartbeat);
+    return this.#announcements.announce(childPath(WORKERS_PATH, heartbeat.workerId), heartbeat);
   }
 
   async withdrawWorkerLiveness(workerId: string): Promise<void> {
-    await this.#withdraw(childPath(WORKERS_PATH, workerId));
+    await this.#announcements.withdraw(childPath(WORKERS_PATH, workerId));
   }
 
   listWorkerLiveness(): Promise<readonly WorkerHeartbeat[]> {
@@ -253,83 +253,22 @@ export class StoreCoordination implements Coordination {
 
   async close(): Promise<void> {
     this.#stopSession();
-    this.#announced.clear();
+    this.#announcements.clear();
     await this.#store.close();
   }
 
-  // ── ephemeral values ──
-
   #onSession(event: SessionEvent): void {
-    if (event === 'expired') this.#mustAnnounce = true;
+    if (event === 'expired') this.#announcements.expire();
     if (event === 'connected') void this.#afterReconnect();
   }
 
   async #afterReconnect(): Promise<void> {
-    if (this.#mustAnnounce) {
-      try {
-        await Promise.all([...this.#announced.keys()].map((path) => this.#announceAgain(path)));
-        this.#mustAnnounce = false;
-      } catch (error) {
-        // Gone again (the next reconnect announces), or refused: the callbacks' owners announce again and see why.
-        this.#logger.warn('coordination.announce-failed', { error: String(error) });
-      }
-    }
+    await this.#announcements.renew();
     for (const callback of [...this.#reconnectCallbacks]) {
       try {
         callback();
       } catch (error) {
         this.#logger.error('coordination.callback-failed', { error: String(error) });
-      }
-    }
-  }
-
-  /** A value that is withdrawn meanwhile must not come back. */
-  async #announceAgain(path: string): Promise<void> {
-    await this.#takePath(path, this.#announced.get(path));
-    if (!this.#announced.has(path)) await this.#withdraw(path);
-  }
-
-  async #announce(path: string, value: unknown): Promise<void> {
-    this.#announced.set(path, value);
-    await this.#takePath(path, value);
-  }
-
-  /**
-   * Makes the node this session's own. One that another session left (this process before a restart) is replaced, not
-   * written: it would go when that session ends.
-   */
-  async #takePath(path: string, value: unknown): Promise<void> {
-    for (;;) {
-      try {
-        const node = await this.#store.read(path);
-        if (node?.owner === 'this-session') {
-          await this.#values.write(path, value, node.version, 'ephemeral');
-          return;
-        }
-        if (node !== undefined) await this.#values.remove(path, node.version);
-        await this.#values.create(path, value, 'ephemeral');
-        return;
-      } catch (error) {
-        const isRace =
-          hasCode(error, 'NODE_EXISTS') ||
-          hasCode(error, 'NODE_MISSING') ||
-          hasCode(error, 'VERSION_CONFLICT');
-        if (!isRace) throw error;
-      }
-    }
-  }
-
-  /** Removes this session's node; resolves to false where another session has taken it over. */
-  async #withdraw(path: string): Promise<boolean> {
-    this.#announced.delete(path);
-    for (;;) {
-      const node = await this.#store.read(path);
-      if (node?.owner === 'another-session') return false;
-      try {
-        if (node !== undefined) await this.#values.remove(path, node.version);
-        return true;
-      } catch (error) {
-        if (!hasCode(error, 'VERSION_CONFLICT')) throw error;
       }
     }
   }

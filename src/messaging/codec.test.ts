@@ -5,7 +5,7 @@ import { hasCode, type IsobarError } from '../base/index.js';
 import type { FieldDescription, FieldKind } from '../topology/index.js';
 import { ByteReader, ByteWriter, StringColumn, writeString } from './bytes.js';
 import { createRowCodec } from './codec.js';
-import { anyStream } from './rows.generators.js';
+import { anyStream } from './rows.conformance.js';
 
 const SEED = 20_261;
 

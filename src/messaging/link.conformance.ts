@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FieldDescription, Row } from '../topology/index.js';
 import { createRowCodec, type RowCodec } from './codec.js';
-import { anyStream, KINDS } from './rows.generators.js';
+import { anyStream, KINDS } from './rows.conformance.js';
 
 export interface TestLink {
   /** Sends canonical rows and resolves to the same number of rows as the other end has them. */

@@ -1,6 +1,6 @@
 export type { BlobStore } from './blob-store.js';
 export { createBlobStore } from './blob-store.js';
-export type { Nimbus, NimbusOptions, SubmitRequest, SubmitResult } from './nimbus.js';
+export type { Nimbus, NimbusOptions } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
 export { advancePhase } from './phases.js';
@@ -13,4 +13,5 @@ export type {
   TopologyTotals,
   WorkerStatus,
 } from './status.js';
+export type { SubmitRequest, SubmitResult } from './topology-requests.js';
 export type { ComponentTotals } from './totals.js';

@@ -5,24 +5,23 @@
  * in steps, one at a time; a watch wakes it, and says only that something may have changed. While the coordinator is
  * away nothing is concluded and nothing moves. Nothing is deleted because it is absent from some view.
  */
-import type { Clock, ErrorRecord, Logger, RawSettings, Settings } from '../base/index.js';
+import type { Clock, ErrorRecord, Logger, Settings } from '../base/index.js';
 import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import type {
   Coordination,
   FoldedHeartbeat,
   SupervisorRecord,
   TopologyPhase,
-  TopologyRecord,
   WorkerHeartbeat,
 } from '../coordination/index.js';
-import { type RoundSupervisor, schedulingRound } from '../scheduling/index.js';
-import { canonicalDescription } from '../topology/index.js';
+import { type RoundSupervisor, schedulingRound, type SlotAssignment } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
-import { KnownTopology, totalsName } from './known-topology.js';
+import { KnownTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
 import { advancePhase } from './phases.js';
 import { type ClusterStatus, isTerminal, supervisorStatuses, topologyStatus } from './status.js';
-import { checkSubmission, topologyId } from './submission.js';
+import { checkSubmission } from './submission.js';
+import { type SubmitRequest, type SubmitResult, TopologyRequests } from './topology-requests.js';
 import { WakeableLoop } from './wakeable-loop.js';
 
 const RETRY_MS = 200;
@@ -32,9 +31,6 @@ const LEADER_RETRY_MS = 500;
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
 const SAVE_INTERVAL_MS = 1000;
-const SECRET_BYTES = 32;
-/** Topologies that have ended and are still shown. */
-const KEPT_ENDED = 16;
 
 export interface NimbusOptions {
   readonly id: string;
@@ -46,22 +42,6 @@ export interface NimbusOptions {
   readonly logger: Logger;
   /** Source of secrets. */
   randomBytes(count: number): Uint8Array;
-}
-
-export interface SubmitRequest {
-  /** A topology description; checked here, whoever sends it. */
-  readonly description: unknown;
-  /** The bundle: one ES module. */
-  readonly code: Uint8Array | string;
-  readonly sourceMap?: Uint8Array | string;
-  /** Laid over the settings that the file gives. */
-  readonly settings: RawSettings;
-}
-
-export interface SubmitResult {
-  readonly topologyId: string;
-  /** What was adjusted and what the description warns of. */
-  readonly notes: readonly string[];
 }
 
 export interface Nimbus {
@@ -97,6 +77,7 @@ class RunningNimbus implements Nimbus {
   readonly #logger: Logger;
   readonly #shutdown = new Shutdown();
   readonly #loop: WakeableLoop;
+  readonly #requests: TopologyRequests;
   /** Nimbus's own time, ms: as far from the epoch as the wall clock was at the start, and never jumping since. */
   readonly #epochMs: number;
   #liveness: Liveness;
@@ -116,7 +97,6 @@ class RunningNimbus implements Nimbus {
   #submitting: Promise<unknown> = Promise.resolve();
   #saving: Promise<void> | undefined;
   #savedMs = -Infinity;
-  #submitted = 0;
 
   constructor(options: NimbusOptions) {
     this.id = options.id;
@@ -125,6 +105,13 @@ class RunningNimbus implements Nimbus {
     this.#logger = options.logger.child({ nimbus: options.id });
     this.#epochMs = options.clock.wallMs() - options.clock.nowMs();
     this.#liveness = new Liveness(this.#nowMs());
+    this.#requests = new TopologyRequests({
+      coordination: options.coordination,
+      blobStore: options.blobStore,
+      logger: this.#logger,
+      wallMs: () => options.clock.wallMs(),
+      randomBytes: (count) => options.randomBytes(count),
+    });
     this.#loop = new WakeableLoop({
       step: () => this.#step(),
       onFailure: (error) => this.#onFailure(error),
@@ -208,101 +195,22 @@ class RunningNimbus implements Nimbus {
 
   async #submit(request: SubmitRequest): Promise<SubmitResult> {
     await this.#untilLeading();
-    const { blobStore, settings: cluster } = this.#options;
-    const { description, raw, plan } = checkSubmission(request.description, request.settings, cluster);
-    const { name } = description;
-    const stored = await this.#coordination.listTopologies();
-    const former = stored.filter(({ value }) => value.name === name);
-    const alive = former.find(({ value }) => !isTerminal(value.phase));
-    if (alive !== undefined) {
-      throw new IsobarError(
-        'TOPOLOGY_ALREADY_ALIVE',
-        `a topology named "${name}" is alive (${alive.value.id})`,
-        {
-          found: alive.value.phase.kind,
-          where: alive.value.id,
-        },
-      );
-    }
-    const codeHash = await blobStore.put(toBytes(request.code));
-    if (request.sourceMap !== undefined) await blobStore.putSourceMap(codeHash, toBytes(request.sourceMap));
-    const descriptionHash = await blobStore.put(toBytes(canonicalDescription(description)));
-    const record = await this.#createRecord({
-      name,
-      codeHash,
-      descriptionHash,
-      settings: raw,
-      secret: Buffer.from(this.#options.randomBytes(SECRET_BYTES)).toString('hex'),
-      phase: { kind: 'active' },
-    });
-    this.#logger.info('topology.submitted', { topology: record.id, workers: plan.topologyWorkers });
-    const others = stored
-      .filter(({ value }) => value.name !== name && isTerminal(value.phase))
-      .sort((a, b) => b.value.submittedMs - a.value.submittedMs);
-    await this.#removeEnded([...former, ...others.slice(KEPT_ENDED)].map(({ value }) => value));
-    this.#stale.topologies = true;
-    await this.#loop.nextStep();
-    return { topologyId: record.id, notes: [...description.warnings, ...plan.adjustments] };
-  }
-
-  async #createRecord(parts: Omit<TopologyRecord, 'id' | 'submittedMs'>): Promise<TopologyRecord> {
-    for (;;) {
-      const submittedMs = Math.floor(this.#options.clock.wallMs());
-      const id = topologyId(parts.name, ++this.#submitted, Math.floor(submittedMs / 1000));
-      try {
-        const record: TopologyRecord = { id, submittedMs, ...parts };
-        await this.#coordination.createTopology(record);
-        return record;
-      } catch (error) {
-        // The counter starts anew with each Nimbus, so within one second an id may have been given out before.
-        if (!hasCode(error, 'NODE_EXISTS')) throw error;
-      }
-    }
-  }
-
-  /** Removes topologies that have ended, with blobs that no other record names. */
-  async #removeEnded(records: readonly TopologyRecord[]): Promise<void> {
-    const { blobStore } = this.#options;
-    for (const { id, codeHash, descriptionHash } of records) {
-      try {
-        await this.#coordination.removeTopology(id);
-        await blobStore.removeDocument(totalsName(id));
-        const used = new Set(
-          (await this.#coordination.listTopologies()).flatMap(({ value }) => [
-            value.codeHash,
-            value.descriptionHash,
-          ]),
-        );
-        for (const hash of [codeHash, descriptionHash]) if (!used.has(hash)) await blobStore.remove(hash);
-      } catch (error) {
-        // It is tried again at the next submission.
-        this.#logger.warn('topology.not-removed', { topology: id, message: String(error) });
-      }
-    }
+    const checked = checkSubmission(request.description, request.settings, this.#options.settings);
+    const result = await this.#requests.store(request, checked);
+    await this.#followUp();
+    return result;
   }
 
   async #setPhase(name: string, change: (phase: TopologyPhase) => TopologyPhase): Promise<void> {
     await this.#untilLeading();
-    for (;;) {
-      const found = (await this.#coordination.listTopologies()).find(
-        ({ value }) => value.name === name && !isTerminal(value.phase),
-      );
-      if (found === undefined) {
-        throw new IsobarError('TOPOLOGY_NOT_ALIVE', `no topology named "${name}" is alive`, { where: name });
-      }
-      const phase = change(found.value.phase);
-      if (phase === found.value.phase) return;
-      try {
-        await this.#coordination.updateTopology({ ...found.value, phase }, found.version);
-        this.#logger.info('topology.phase', { topology: found.value.id, phase: phase.kind });
-        this.#stale.topologies = true;
-        await this.#loop.nextStep();
-        return;
-      } catch (error) {
-        // Its phase has moved on meanwhile: decide again on the new one.
-        if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
-      }
-    }
+    await this.#requests.setPhase(name, change);
+    await this.#followUp();
+  }
+
+  /** Whoever asks for the status after a request must see what became of it. */
+  async #followUp(): Promise<void> {
+    this.#stale.topologies = true;
+    await this.#loop.nextStep();
   }
 
   /** @throws NOT_LEADER */
@@ -529,8 +437,7 @@ class RunningNimbus implements Nimbus {
       const { loaded, assignment: stored, id } = known;
       if (loaded === undefined) return [];
       const { plan, settings } = loaded;
-      const lastHeartbeatMs = (firstTask: number): number | undefined =>
-        this.#lastHeartbeatMs(known, firstTask, nowMs);
+      const lastHeartbeatMs = this.#lastHeartbeats(known, settings, nowMs);
       return [{ id, plan, settings, stored, lastHeartbeatMs }];
     });
     const {
@@ -584,24 +491,24 @@ class RunningNimbus implements Nimbus {
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
   }
 
-  #lastHeartbeatMs(known: KnownTopology, firstTask: number, nowMs: number): number | undefined {
-    const slot = known.assignment?.slots.find(({ executors }) =>
-      executors.some(([first]) => first === firstTask),
-    );
-    const settings = known.loaded?.settings;
-    if (slot === undefined || settings === undefined) return undefined;
-    return this.#liveness.lastHeartbeatMs(
-      {
-        topologyId: known.id,
-        supervisor: slot.supervisor,
-        port: slot.port,
-        firstTask,
-        timeoutMs: settings['topology.worker-timeout'],
-        launchTimeoutMs: settings['topology.worker-launch-timeout'],
-        startedMs: slot.startedMs,
-      },
-      nowMs,
-    );
+  /** When each executor of a topology, named by its first task, was last heard from in its present slot. */
+  #lastHeartbeats(
+    known: KnownTopology,
+    settings: Settings,
+    nowMs: number,
+  ): (firstTask: number) => number | undefined {
+    const slots = new Map<number, SlotAssignment>();
+    for (const slot of known.assignment?.slots ?? [])
+      for (const [first] of slot.executors) slots.set(first, slot);
+    return (firstTask) => {
+      const slot = slots.get(firstTask);
+      if (slot === undefined) return undefined;
+      const { supervisor, port, startedMs } = slot;
+      const timeoutMs = settings['topology.worker-timeout'];
+      const launchTimeoutMs = settings['topology.worker-launch-timeout'];
+      const place = { topologyId: known.id, supervisor, port, firstTask };
+      return this.#liveness.lastHeartbeatMs({ ...place, timeoutMs, launchTimeoutMs, startedMs }, nowMs);
+    };
   }
 
   /** Writes totals that would be lost with this process, at most once a second; never in the way of a decision. */
@@ -632,8 +539,4 @@ function placesText(supervisors: readonly SupervisorRecord[]): string {
 
 function shortProblem({ code, message }: ErrorRecord): { readonly code: string; readonly message: string } {
   return { code, message };
-}
-
-function toBytes(content: Uint8Array | string): Uint8Array {
-  return typeof content === 'string' ? Buffer.from(content) : content;
 }

@@ -84,8 +84,10 @@ export function currentReports(
     // The last words of a worker that is gone stay in a slot's report; the slot then names another one, or none.
     if (heartbeat === null || heartbeat.workerId !== slot.workerId) continue;
     if (!heartbeat.ready || heartbeat.assignmentVersion !== assignment?.version) continue;
+    const held = new Set<number>();
+    for (const [first, last] of executors) for (let task = first; task <= last; task++) held.add(task);
     for (const report of heartbeat.tasks) {
-      if (!executors.some(([first, last]) => first <= report.task && report.task <= last)) continue;
+      if (!held.has(report.task)) continue;
       const other = reports.get(report.task);
       if (other === undefined || other.generation < report.generation) reports.set(report.task, report);
     }

@@ -318,6 +318,10 @@ function componentStatuses(
   tasks: ReadonlyMap<number, TaskReport>,
 ): readonly ComponentStatus[] {
   const { description, plan, totals } = facts;
+  const executorCounts = new Map<string, number>();
+  for (const { component } of plan?.executors ?? []) {
+    executorCounts.set(component, (executorCounts.get(component) ?? 0) + 1);
+  }
   const sums = new Map(totals.components().map((component) => [component.component, component]));
   return (description?.components ?? []).map(({ id, kind }): ComponentStatus => {
     const numbers = plan?.tasks.find(({ component }) => component === id);
@@ -329,7 +333,7 @@ function componentStatuses(
     return {
       ...(sums.get(id) ?? noTotals(id)),
       kind,
-      executors: plan?.executors.filter(({ component }) => component === id).length ?? 0,
+      executors: executorCounts.get(id) ?? 0,
       tasks: numbers === undefined ? 0 : numbers.last - numbers.first + 1,
       queued: perTask.reduce((sum, { queued }) => sum + queued, 0),
       pending: perTask.reduce((sum, { pending }) => sum + pending, 0),

@@ -140,12 +140,12 @@ async function assign(topologyId: string, ports: readonly number[]): Promise<voi
 
 async function until<T>(
   what: string,
-  look: () => T | undefined | false | Promise<T | undefined | false>,
+  look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
 ): Promise<T> {
   const endMs = performance.now() + 15_000;
   for (;;) {
     const found = await look();
-    if (found !== undefined && found !== false) return found;
+    if (found !== undefined && found !== null && found !== false) return found;
     if (performance.now() > endMs) {
       throw new Error(`waited in vain for ${what}; slots: ${JSON.stringify(supervisor?.slots())}`);
     }

@@ -92,7 +92,9 @@ class Conversation {
         const heartbeat = body as WorkerHeartbeat;
         slot.heartbeat(heartbeat);
         const key = decisionKey(heartbeat);
-        this.#options.onHeartbeat(key !== this.#decisionKey);
+        // The end of a drain is a matter of depths, which the key leaves out.
+        const isDraining = this.#options.view.topology(this.#topologyId)?.record.phase.kind === 'draining';
+        this.#options.onHeartbeat(isDraining || key !== this.#decisionKey);
         this.#decisionKey = key;
         break;
       }

@@ -24,7 +24,7 @@ const join = bolt({
 
 /** The builder as JavaScript sees it: no type stands in the way of a mistake. */
 type LooseGroupings = Record<
-  'shuffle' | 'fields' | 'partialKey' | 'all' | 'custom',
+  'shuffle' | 'fields' | 'partialKey' | 'all' | 'direct' | 'custom',
   (source: unknown, argument?: unknown) => LooseHandle
 >;
 interface LooseHandle extends LooseGroupings {
@@ -381,6 +381,15 @@ describe('rules at run time', () => {
         joined.on['word']!.shuffle(words);
         joined.on['reject']!.shuffle(words.streams['rejects']);
         joined.shuffle(words);
+      },
+    ],
+    [
+      'direct and other subscribers of one stream',
+      'DIRECT_EMIT_MISMATCH',
+      (b) => {
+        const source = b.spout('lines', lines);
+        b.bolt('a', split).shuffle(source);
+        b.bolt('b', split).direct(source);
       },
     ],
     [

@@ -159,23 +159,10 @@ describe('unreachableComponents', () => {
 });
 
 describe('graphWarnings', () => {
-  it('names what cannot be reached, cycles, and streams with direct and other subscribers', () => {
-    const { components } = graph({ s: '', ring: 'ring', a: 's', b: 's' });
-    const direct = components.map((one) =>
-      one.id === 'b'
-        ? {
-            ...one,
-            subscriptions: one.subscriptions.map((own) => ({
-              ...own,
-              grouping: { kind: 'direct' as const },
-            })),
-          }
-        : one,
-    );
-    expect(graphWarnings({ components: direct })).toEqual([
+  it('names what cannot be reached, and cycles', () => {
+    expect(graphWarnings(graph({ s: '', ring: 'ring', a: 's' }))).toEqual([
       'No row of any spout can reach "ring".',
       expect.stringContaining('cycle: "ring".'),
-      expect.stringContaining('Stream "default" of "s"'),
     ]);
   });
 

@@ -118,24 +118,7 @@ export function graphWarnings(description: Components): readonly string[] {
       `The graph has a cycle: ${named.join(', ')}. A bolt in it that sends back more rows than it gets ends with CYCLE_OVERFLOW.`,
     );
   }
-  for (const [id, stream] of mixedDirectStreams(description)) {
-    warnings.push(
-      `Stream "${stream}" of "${id}" has direct subscribers and others: the others get no row of a direct emit.`,
-    );
-  }
   return warnings;
-}
-
-function mixedDirectStreams(description: Components): readonly (readonly [string, string])[] {
-  const seen = new Map<string, { direct: boolean; other: boolean; stream: readonly [string, string] }>();
-  for (const { source, stream, grouping } of listSubscriptions(description)) {
-    const key = JSON.stringify([source, stream]);
-    const entry = seen.get(key) ?? { direct: false, other: false, stream: [source, stream] };
-    seen.set(key, entry);
-    if (grouping.kind === 'direct') entry.direct = true;
-    else entry.other = true;
-  }
-  return [...seen.values()].filter((entry) => entry.direct && entry.other).map((entry) => entry.stream);
 }
 
 /** By component: places of the components that it gets rows from, each once; sources that do not exist left out. */

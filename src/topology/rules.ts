@@ -44,6 +44,8 @@ class GraphRules {
   readonly #description: Pick<TopologyDescription, 'name' | 'components'>;
   readonly #isExcused: (component: string, input: string) => boolean;
   readonly #faults: TopologyFault[] = [];
+  /** Of each stream that is subscribed to: whether its first subscriber is direct. All others must be the same. */
+  readonly #isDirect = new Map<string, boolean>();
   /** The streams of every component, by its id. */
   readonly #streams = new Map<string, ReadonlyMap<string, KnownStream>>();
 
@@ -259,6 +261,7 @@ class GraphRules {
       );
       return;
     }
+    this.#checkDirect(source, stream, grouping.kind === 'direct', where);
     for (const field of takes) this.#add(misfit(known.fields.get(field.name), field), where);
     if (grouping.kind !== 'fields' && grouping.kind !== 'partial-key') return;
     if (grouping.fields.length === 0) {
@@ -287,6 +290,25 @@ class GraphRules {
         where,
       );
     }
+  }
+
+  /** No emit can serve direct subscribers and others, so a stream has either. */
+  #checkDirect(source: string, stream: string, isDirect: boolean, where: string): void {
+    const key = JSON.stringify([source, stream]);
+    const isFirstDirect = this.#isDirect.get(key) ?? isDirect;
+    this.#isDirect.set(key, isFirstDirect);
+    if (isFirstDirect === isDirect) return;
+    this.#add(
+      {
+        code: 'DIRECT_EMIT_MISMATCH',
+        message: `stream ${show(stream)} of ${show(source)} has direct subscribers and others`,
+        expected: isDirect
+          ? 'another grouping than direct, as its other subscribers'
+          : 'direct, as its other subscribers',
+        found: isDirect ? 'direct' : 'another grouping',
+      },
+      where,
+    );
   }
 }
 

@@ -1,11 +1,5 @@
 /** `topology(…)` and what the command line and workers do with a file's default export. */
-import {
-  ERROR_TABLE,
-  IsobarError,
-  type ErrorCode,
-  type RawSettings,
-  type SettingName,
-} from '../base/index.js';
+import { IsobarError, toIsobarError, type RawSettings, type SettingName } from '../base/index.js';
 import { GraphBuilder } from './builder.js';
 import { deepFreeze } from './canonical.js';
 import { isDefinition, isPromiseLike, isRecord } from './definition.js';
@@ -92,24 +86,9 @@ export function buildTopology(value: unknown): BuiltTopology {
   try {
     return value.build();
   } catch (error) {
-    throw adoptError(error);
+    // An error of another copy of this package (the file may bring its own) keeps its code.
+    throw error instanceof Error && error.name === 'IsobarError' ? toIsobarError(error) : error;
   }
-}
-
-/** An error of another copy of this package (the file may bring its own), as one of this copy. */
-function adoptError(error: unknown): unknown {
-  if (error instanceof IsobarError || !(error instanceof Error) || error.name !== 'IsobarError') return error;
-  const { code, details } = error as Error & { readonly code?: unknown; readonly details?: unknown };
-  if (typeof code !== 'string' || !Object.hasOwn(ERROR_TABLE, code)) return error;
-  // Looked up in the table just now.
-  const adopted = new IsobarError(
-    code as ErrorCode,
-    error.message,
-    isRecord(details) ? details : {},
-    error.cause,
-  );
-  if (error.stack !== undefined) adopted.stack = error.stack;
-  return adopted;
 }
 
 /** Is this the result of `topology(…)`, be it of another copy of this module? */

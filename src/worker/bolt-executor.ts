@@ -11,6 +11,7 @@
  */
 import { IsobarError, sketchBucket, toErrorRecord, toIsobarError } from '../base/index.js';
 import type { BoltTask, ComponentDescription, Row } from '../topology/index.js';
+import type { FailureReason } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
 import {
   C_ACKED,
@@ -43,13 +44,7 @@ import {
   RowQueue,
 } from './row-queue.js';
 import { BoltOut, ManualAnchor, type EmittingTask } from './task-out.js';
-import {
-  cycleOverflow,
-  type FailureReason,
-  type LocalRoot,
-  type LocalTarget,
-  type ThreadContext,
-} from './thread-context.js';
+import { cycleOverflow, type LocalRoot, type LocalTarget, type ThreadContext } from './thread-context.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */

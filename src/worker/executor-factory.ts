@@ -61,18 +61,11 @@ export function createFactory(
     const codec = streamCodecs
       .get(subscription.source)!
       .find(({ name }) => name === subscription.stream)!.codec;
-    const place = description.components
-      .find(({ id }) => id === subscription.target)!
-      .subscriptions.findIndex(
-        (own) =>
-          own.source === subscription.source &&
-          own.stream === subscription.stream &&
-          own.input === subscription.input,
-      );
     const inCycle =
       cycles.has(subscription.target) && cycles.get(subscription.target) === cycles.get(subscription.source);
     return {
       subscription: subscription.index,
+      input: subscription.input,
       source: subscription.source,
       stream: subscription.stream,
       target: subscription.target,
@@ -82,7 +75,7 @@ export function createFactory(
         context.componentIndex.get(subscription.target)! + (inCycle ? description.components.length : 0),
       grouping: subscription.grouping,
       codec,
-      customGrouping: topology.customGroupings.get(`${subscription.target}#${place}`),
+      customGrouping: topology.customGroupings.get(`${subscription.target}#${subscription.place}`),
       firstTask: targetTasks?.first ?? 0,
       taskCount: targetTasks === undefined ? 0 : targetTasks.last - targetTasks.first + 1,
     };
@@ -137,7 +130,7 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
     const task = await definition.create(taskContext(factory, start.component, number), undefined);
     const handlers: BoltTaskRunner['handlers'][number][] = [];
     for (const edge of edgesIn) {
-      handlers[edge.subscription] = task.process[inputOf(factory, edge)];
+      handlers[edge.subscription] = task.process[edge.input];
     }
     const counterBase = (number - first) * COUNTER_FIELDS;
     block.counters[counterBase + C_GENERATION] = context.options.generation;
@@ -245,10 +238,6 @@ async function createSpout(factory: ExecutorFactory, start: ExecutorStart): Prom
 
 function taskIndex(factory: ExecutorFactory, component: string, task: number): number {
   return task - (factory.tasksOf(component)?.first ?? task);
-}
-
-function inputOf(factory: ExecutorFactory, edge: Edge): string {
-  return listSubscriptions(factory.context.options.topology.description)[edge.subscription]!.input;
 }
 
 function taskContext(factory: ExecutorFactory, component: string, task: number): TaskContext {

@@ -10,6 +10,8 @@ import { createRouter } from './routing/groupings.js';
 /** One subscription of the topology with everything that its sender needs, the same for all tasks of the sender. */
 export interface Edge {
   readonly subscription: number;
+  /** Name of the receiving bolt's input. */
+  readonly input: string;
   readonly source: string;
   readonly stream: string;
   readonly target: string;

@@ -13,7 +13,7 @@ import type { StoredPosition } from '../coordination/index.js';
 import type { ComponentDescription, EmitOptions, Row, RuntimeOut } from '../topology/index.js';
 import type { DeadLetterWriter } from './acking/dead-letters.js';
 import { PositionTracker } from './acking/position-tracker.js';
-import { decideAfterFailure, type RowHistory } from './acking/replay-policy.js';
+import { decideAfterFailure, type FailureReason, type RowHistory } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
 import { isBlocked, reportUserError, sendEndMarks } from './bolt-executor.js';
 import {
@@ -37,7 +37,7 @@ import type { Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
 import type { SpoutSource } from './spout-source.js';
 import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
-import type { FailureReason, LocalRoot, ThreadContext } from './thread-context.js';
+import type { LocalRoot, ThreadContext } from './thread-context.js';
 
 const LATENCY_SAMPLE_MASK = 15;
 

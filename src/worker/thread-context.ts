@@ -5,12 +5,11 @@
 import { IsobarError, type Clock, type Logger, type Settings } from '../base/index.js';
 import type { BuiltTopology, ComponentDescription, Row } from '../topology/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
+import type { FailureReason } from './acking/replay-policy.js';
 import { FAILURE_REASONS } from './counters.js';
 import { Gate, type Link } from './link.js';
 import type { Edge, EmitCause, Output, StreamOutputs } from './outputs.js';
 import type { FromThread } from './thread-messages.js';
-
-export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** Words of one anchor in a `several` list: root task, generation, sequence, edge high, edge low. */
 export const SEVERAL_WORDS = 5;

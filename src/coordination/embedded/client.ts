@@ -30,7 +30,7 @@ import {
 } from './protocol.js';
 import { afterArrivedInput } from './session-monitor.js';
 
-export interface EmbeddedClientOptions {
+interface EmbeddedClientOptions {
   readonly socketPath: string;
   /** This process: when it is verified gone, the session ends before its time-out. */
   readonly process: ProcessIdentity;

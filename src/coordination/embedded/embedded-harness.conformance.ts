@@ -19,7 +19,7 @@ const STEP_MS = 20;
 /** Turns of the event loop in which a request goes through a link and its answer comes back. */
 const TURNS_PER_STEP = 12;
 
-export interface EmbeddedClient extends CoordinationClient {
+interface EmbeddedClient extends CoordinationClient {
   readonly process: ProcessIdentity;
   /** As `kill -9`: the process is gone, and so is its connection. */
   kill(): void;

@@ -153,6 +153,8 @@ class CoordinatorServer {
 
   async listen(): Promise<void> {
     const { socketPath } = this.#options;
+    // Before the first client: one that came back must not be taken for away.
+    for (const session of this.#tree.sessions.values()) this.#sessions.restore(session);
     try {
       this.#listener = await serveChannels(socketPath, () => ({
         onRequest: (method, body, channel) => this.#onRequest(method, body, channel),
@@ -162,8 +164,6 @@ class CoordinatorServer {
     } catch (error) {
       throw error instanceof IsobarError ? error : directoryUnusable(dirname(socketPath), 'serve', error);
     }
-    // Only now, so that clients can come back while the first sessions are being looked at.
-    for (const session of this.#tree.sessions.values()) this.#sessions.restore(session);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The few things that the commit log asks of a file system, so that tests can fill the disk or break it. */
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 
 export interface StateFile {
   /** Writes all bytes at `position`; may have written some of them when it rejects. */
@@ -12,6 +13,7 @@ export interface StateFile {
 }
 
 export interface StateFiles {
+  /** Creates it (0700) with missing parents, so that it lasts. */
   makeDirectory(path: string): Promise<void>;
   /** The contents, or undefined when there is no such file. */
   read(path: string): Promise<Uint8Array | undefined>;
@@ -27,7 +29,13 @@ export interface StateFiles {
 /** The machine's file system; files are readable by their owner only, since topologies have secrets. */
 export const nodeStateFiles: StateFiles = {
   async makeDirectory(path) {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    const firstCreated = await mkdir(path, { recursive: true, mode: 0o700 });
+    if (firstCreated === undefined) return;
+    const outermost = dirname(firstCreated);
+    for (let parent = dirname(resolve(path)); ; parent = dirname(parent)) {
+      await syncDirectory(parent);
+      if (parent === outermost || parent === dirname(parent)) return;
+    }
   },
   async read(path) {
     try {
@@ -46,15 +54,17 @@ export const nodeStateFiles: StateFiles = {
   async remove(path) {
     await rm(path, { force: true });
   },
-  async syncDirectory(path) {
-    const directory = await open(path, constants.O_RDONLY);
-    try {
-      await directory.sync();
-    } finally {
-      await directory.close();
-    }
-  },
+  syncDirectory,
 };
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, constants.O_RDONLY);
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
 
 function stateFile(handle: FileHandle): StateFile {
   return {

@@ -3,7 +3,7 @@ import type { ErrorRecord, RawSettings } from '../../base/index.js';
 import type { ProcessIdentity } from '../../coordination/index.js';
 import type { RunDirectory } from './run-directory.js';
 
-/** Written as JSON to a file whose path is the daemon's only argument. */
+/** Written as JSON to a file whose path is the daemon's first argument. */
 export interface DaemonLaunch {
   readonly directory: RunDirectory;
   /** The cluster's settings over the defaults. */
@@ -12,7 +12,8 @@ export interface DaemonLaunch {
 }
 
 export type FromDaemon =
-  | { readonly kind: 'ready' }
+  /** `stopped`: names of topologies that a former run of the state directory had not ended. */
+  | { readonly kind: 'ready'; readonly stopped: readonly string[] }
   /** It could not start and ends. */
   | { readonly kind: 'failed'; readonly error: ErrorRecord };
 
@@ -20,6 +21,9 @@ export type ToDaemon = {
   /** Stop the workers, verify that they are gone, and end. */
   readonly kind: 'close';
 };
+
+/** Second argument of the first daemon of a run: topologies that it finds are of a former run. */
+export const FIRST_DAEMON = 'first';
 
 /** Names of the sockets in the run's socket directory. */
 export const COORDINATOR_SOCKET = 'coordinator.sock';

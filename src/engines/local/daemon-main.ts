@@ -1,6 +1,6 @@
 /**
- * The daemon of a local cluster: coordinator, Nimbus, supervisor and the control server in one process. Its only argument
- * is the path of a launch file ({@link DaemonLaunch}); it talks to its keeper over an IPC channel.
+ * The daemon of a local cluster: coordinator, Nimbus, supervisor and the control server in one process. Its
+ * argument is the path of a launch file ({@link DaemonLaunch}); it talks to its keeper over an IPC channel.
  *
  * D1  Killed at any moment, its successor on the same directory goes on where it was; the workers do not notice more than a
  *     reconnect.
@@ -15,13 +15,21 @@ import { serveControl } from '../../api/index.js';
 import { compileSettings, createLogger, type Logger, Shutdown, systemClock, toErrorRecord } from '../../base/index.js';
 import {
   connectEmbeddedCoordination,
+  type Coordination,
   isSameProcessAlive,
   openEmbeddedCoordinator,
   processIdentity,
 } from '../../coordination/index.js';
 import { createBlobStore, startNimbus } from '../../nimbus/index.js';
 import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
-import { COORDINATOR_SOCKET, type DaemonLaunch, type FromDaemon, SUPERVISOR_ID, SUPERVISOR_SOCKET } from './daemon-launch.js';
+import {
+  COORDINATOR_SOCKET,
+  type DaemonLaunch,
+  FIRST_DAEMON,
+  type FromDaemon,
+  SUPERVISOR_ID,
+  SUPERVISOR_SOCKET,
+} from './daemon-launch.js';
 import { removeRunDirectory } from './run-directory.js';
 
 const WORKER_ENTRY = fileURLToPath(new URL('../../worker/main.js', import.meta.url));
@@ -29,8 +37,12 @@ const KEEPER_CHECK_MS = 500;
 /** What a killed keeper leaves behind must be gone in ten seconds, however long its workers may take to stop. */
 const ORPHAN_STOP_MS = 4000;
 
+const ALIVE_PHASES = new Set(['active', 'draining', 'ending']);
+
 interface Daemon {
   readonly supervisor: Supervisor;
+  /** Names of topologies of a former run that it has stopped. */
+  readonly stopped: readonly string[];
   close(options: { stopWorkers: boolean }): Promise<void>;
 }
 
@@ -57,6 +69,8 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
       sessionTimeoutMs,
     });
     shutdown.add('coordination', () => coordination.close());
+    // Before anything can start a worker for them.
+    const stopped = process.argv[3] === FIRST_DAEMON ? await stopFormerTopologies(coordination) : [];
     const blobStore = createBlobStore(join(directory.stateDirectory, 'nimbus'));
     const nimbus = await startNimbus({
       id: `nimbus-${process.pid}`,
@@ -88,6 +102,7 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
     shutdown.add('control', () => control.close());
     return {
       supervisor,
+      stopped,
       close: async (options) => {
         await supervisor.close(options);
         await shutdown.close();
@@ -97,6 +112,17 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
     await shutdown.close();
     throw error;
   }
+}
+
+/** A run that was killed has left its topologies as they were. They are stopped: a new run starts from the beginning. */
+async function stopFormerTopologies(coordination: Coordination): Promise<readonly string[]> {
+  const stopped: string[] = [];
+  for (const { value, version } of await coordination.listTopologies()) {
+    if (!ALIVE_PHASES.has(value.phase.kind)) continue;
+    await coordination.updateTopology({ ...value, phase: { kind: 'killed' } }, version);
+    stopped.push(value.name);
+  }
+  return stopped;
 }
 
 function main(): void {
@@ -136,9 +162,9 @@ function main(): void {
   systemClock.every(KEEPER_CHECK_MS, checkKeeper);
   process.on('message', () => void end(async () => (await started).close({ stopWorkers: true })));
   started.then(
-    ({ supervisor }) => {
+    ({ supervisor, stopped }) => {
       logger.info('daemon.ready', { slots: supervisor.slots().length });
-      tell({ kind: 'ready' });
+      tell({ kind: 'ready', stopped });
     },
     (error: unknown) => {
       const record = toErrorRecord(error);

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { connectControl, type ControlClient } from '../../api/index.js';
 import { IsobarError, type RawSettings, systemClock } from '../../base/index.js';
 import { processIdentity } from '../../coordination/index.js';
-import type { DaemonLaunch, FromDaemon, ToDaemon } from './daemon-launch.js';
+import { type DaemonLaunch, FIRST_DAEMON, type FromDaemon, type ToDaemon } from './daemon-launch.js';
 import { decideRestart } from './restart-policy.js';
 import {
   checkStateDirectory,
@@ -32,9 +32,9 @@ export interface LocalClusterOptions {
   readonly settings: RawSettings;
   /** `supervisor.worker-stop-timeout` of these settings, ms. */
   readonly workerStopTimeoutMs: number;
-  /** Durable state of the user's choosing; default: inside the run's directory. */
+  /** Durable state of the user's choosing, an absolute path; the run's directory is made inside. Default: the other way round. */
   readonly stateDirectory?: string;
-  /** Where run directories are made; default: the system's directory for temporary files. */
+  /** Where run directories are made otherwise; default: the system's directory for temporary files. */
   readonly base?: string;
   /** Told of each daemon process that ended although nobody closed it. */
   onDaemonEnd?(how: string): void;
@@ -46,9 +46,13 @@ export interface LocalCluster {
   readonly pid: number | undefined;
   /** How often the daemon has been started again. */
   readonly daemonRestarts: number;
+  /** Names of topologies of a former run of the state directory that had not ended and have been stopped. */
+  readonly stoppedTopologies: readonly string[];
   /** A connection to the daemon that runs now or next. @throws what the first start failed with, DAEMON_LOST */
   control(): Promise<ControlClient>;
-  /** Stops workers and daemon and removes the directory; resolves to whether something of it was kept. Twice is harmless. */
+  /** Stops workers and daemon. Twice is harmless. */
+  stop(): Promise<void>;
+  /** {@link stop}, then removes the directory; resolves to whether something of it was kept. */
   close(options?: { keepLogs?: boolean }): Promise<boolean>;
 }
 
@@ -70,17 +74,20 @@ class Keeper implements LocalCluster {
   readonly #launchPath: string;
   #state: State;
   #hasBeenReady = false;
+  #stoppedTopologies: readonly string[] = [];
   #endsInARow = 0;
   #restarts = 0;
   #connection: Promise<ControlClient> | undefined;
   #waiters: { resolve: () => void; reject: (error: IsobarError) => void }[] = [];
   #failure: IsobarError | undefined;
-  #closing: Promise<boolean> | undefined;
+  #stopping: Promise<void> | undefined;
 
   constructor(options: LocalClusterOptions) {
-    const { stateDirectory, base } = options;
+    const { stateDirectory } = options;
     this.#options = options;
     if (stateDirectory !== undefined) checkStateDirectory(stateDirectory);
+    // Whoever looks for the processes of a state directory finds it in their command lines.
+    const base = stateDirectory === undefined ? options.base : join(stateDirectory, 'runs');
     const keeper = processIdentity(process.pid) ?? { pid: process.pid, startTime: '' };
     const place = base === undefined ? {} : { base };
     this.directory = createRunDirectory({
@@ -104,6 +111,10 @@ class Keeper implements LocalCluster {
     return this.#restarts;
   }
 
+  get stoppedTopologies(): readonly string[] {
+    return this.#stoppedTopologies;
+  }
+
   async control(): Promise<ControlClient> {
     const known = await this.#connection?.catch(() => undefined);
     if (known !== undefined && !known.isClosed) return known;
@@ -112,9 +123,14 @@ class Keeper implements LocalCluster {
     return this.#connection;
   }
 
-  close(options: { keepLogs?: boolean } = {}): Promise<boolean> {
-    this.#closing ??= this.#close(options.keepLogs ?? false);
-    return this.#closing;
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async close(options: { keepLogs?: boolean } = {}): Promise<boolean> {
+    await this.stop();
+    return removeRunDirectory(this.directory, { keepLogs: options.keepLogs ?? false });
   }
 
   #untilReady(): Promise<void> {
@@ -133,7 +149,7 @@ class Keeper implements LocalCluster {
 
   #spawn(): State {
     const log = openSync(this.directory.daemonLog, 'a', 0o600);
-    const child = fork(DAEMON_ENTRY, [this.#launchPath], {
+    const child = fork(DAEMON_ENTRY, [this.#launchPath, ...(this.#hasBeenReady ? [] : [FIRST_DAEMON])], {
       // In a session of its own: a signal of the terminal is the keeper's to decide on.
       detached: true,
       execArgv: ['--enable-source-maps'],
@@ -153,6 +169,7 @@ class Keeper implements LocalCluster {
     switch (message.kind) {
       case 'ready':
         this.#state = { kind: 'ready', child, sinceMs: systemClock.nowMs() };
+        if (!this.#hasBeenReady) this.#stoppedTopologies = message.stopped;
         this.#hasBeenReady = true;
         for (const { resolve } of this.#waiters.splice(0)) resolve();
         return;
@@ -165,7 +182,7 @@ class Keeper implements LocalCluster {
   #onEnd(child: ChildProcess, how: string): void {
     const state = this.#state;
     if (!('child' in state) || state.child !== child) return;
-    if (this.#closing !== undefined) {
+    if (this.#stopping !== undefined) {
       this.#state = { kind: 'closed' };
       return;
     }
@@ -198,7 +215,7 @@ class Keeper implements LocalCluster {
     for (const { reject } of this.#waiters.splice(0)) reject(error);
   }
 
-  async #close(keepLogs: boolean): Promise<boolean> {
+  async #stop(): Promise<void> {
     const state = this.#state;
     (await this.#connection?.catch(() => undefined))?.close();
     if (state.kind === 'waiting') clearTimeout(state.timer);
@@ -208,7 +225,6 @@ class Keeper implements LocalCluster {
     const closed = new IsobarError('CONNECTION_LOST', 'the local cluster has been closed');
     if (this.#state.kind !== 'lost') this.#state = { kind: 'closed' };
     for (const { reject } of this.#waiters.splice(0)) reject(closed);
-    return removeRunDirectory(this.directory, { keepLogs });
   }
 
   #successor(): ChildProcess | undefined {

@@ -95,7 +95,7 @@ export function removeRunDirectory(
     rmSync(join(path, RECORD_FILE), { force: true });
     return true;
   }
-  const deadLetters = deadLetterDirectory.startsWith(path) && hasEntries(deadLetterDirectory);
+  const deadLetters = deadLetterDirectory.startsWith(`${path}/`) && hasEntries(deadLetterDirectory);
   if (!deadLetters) {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 });
     return false;

@@ -8,7 +8,8 @@
  * Invariants
  * P1  Live chunks are linked in the order of reading; each has a row pending, but for the newest, which may have none.
  * P2  Between two linked chunks all rows are done, and `before` of the later one is the last of them (if there are any).
- * P3  A position is kept only if its row is pending, or is done and followed by a row that is not.
+ * P3  A chunk keeps the positions of rows that are pending, and of done rows whose successor is not done or is in the
+ *     next chunk.
  */
 import { IsobarError } from '../../base/index.js';
 

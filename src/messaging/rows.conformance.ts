@@ -1,4 +1,4 @@
-/** Generators of streams and rows with the values that links tend to spoil; for tests of this folder. */
+/** Generators of streams and rows with the values that links tend to spoil; shared by the tests of this folder. */
 import fc from 'fast-check';
 import type { FieldDescription, FieldKind, Row } from '../topology/index.js';
 

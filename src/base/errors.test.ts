@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { IsobarError, toErrorRecord, toIsobarError } from './errors.js';
+
+describe('errors', () => {
+  it('cross a process with code, details, stack and the chain of causes', () => {
+    const cause = new Error('disk', { cause: new TypeError('bytes') });
+    const error = new IsobarError('STATE_DIRECTORY_UNUSABLE', 'no space', { where: '/x' }, cause);
+    const copy = IsobarError.from(structuredClone(toErrorRecord(error)));
+    expect(copy).toMatchObject({
+      code: 'STATE_DIRECTORY_UNUSABLE',
+      message: 'no space',
+      details: { where: '/x' },
+    });
+    expect(copy.stack).toBe(error.stack);
+    expect((copy.cause as Error).message).toBe('disk');
+    expect(((copy.cause as Error).cause as Error).message).toBe('bytes');
+  });
+
+  it('turn a plain error into a record without repeating it as its own cause', () => {
+    const record = toErrorRecord(new RangeError('out', { cause: new Error('why') }));
+    expect(record).toMatchObject({ code: 'INTERNAL', message: 'out', cause: { message: 'why' } });
+    expect(record.cause?.cause).toBeUndefined();
+  });
+
+  it('end a chain of causes that runs in a circle', () => {
+    const circular = new Error('a');
+    circular.cause = circular;
+    expect(toErrorRecord(circular).cause).toBeUndefined();
+  });
+
+  it('keep the code of an error from another copy of the package, and only that of a real one', () => {
+    const foreign = Object.assign(new Error('x'), {
+      name: 'IsobarError',
+      code: 'FIELD_UNKNOWN',
+      details: { where: 'w' },
+    });
+    expect(toIsobarError(foreign)).toMatchObject({ code: 'FIELD_UNKNOWN', details: { where: 'w' } });
+    const other = Object.assign(new Error('x'), { name: 'IsobarError', code: 'toString' });
+    expect(toIsobarError(other, 'USER_CODE_FAILED').code).toBe('USER_CODE_FAILED');
+  });
+
+  it.each([
+    undefined,
+    null,
+    7,
+    'text',
+    Symbol('s'),
+    {
+      toString: () => {
+        throw new Error('no');
+      },
+    },
+  ])('take anything thrown (%#)', (thrown) => {
+    expect(typeof toIsobarError(thrown).message).toBe('string');
+  });
+});

@@ -1,0 +1,65 @@
+/** Errors as people read them: code and message, what was expected, found and where, their own stack frames, what to do. Pure. */
+import { ERROR_TABLE, type ErrorRecord } from '../base/index.js';
+import type { Colors } from './colors.js';
+
+const MAX_FRAMES = 8;
+const MAX_CAUSES = 4;
+const FACTS = ['expected', 'found', 'where'] as const;
+
+/** Paths that belong to Isobar itself; frames in them say nothing to a user. */
+export interface OwnPlace {
+  /** Path of the installation's compiled code, with a slash at its end. */
+  readonly installation: string;
+}
+
+/** Several lines of text without a final line break. */
+export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): string {
+  const lines = [`${colors.red(colors.bold(error.code))}: ${error.message}`];
+  for (const fact of FACTS) {
+    const value = error.details[fact];
+    if (value !== undefined && !error.message.includes(value)) lines.push(`  ${fact.padEnd(8)}  ${indent(value, 12)}`);
+  }
+  lines.push(...furtherFaults(error).map((fault) => `  - ${indent(fault, 4)}`));
+  lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
+  const { output } = error.details;
+  if (typeof output === 'string') lines.push('  output of the file:', `    ${indent(output, 4)}`);
+  lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
+  return lines.join('\n');
+}
+
+/**
+ * The frames of a stack that lie in files of the user or of their packages, innermost first; those of the innermost cause
+ * where the error itself has none.
+ */
+export function userFrames(error: ErrorRecord, { installation }: OwnPlace): readonly string[] {
+  const causes: ErrorRecord[] = [];
+  for (let one: ErrorRecord | undefined = error; one !== undefined && causes.length < MAX_CAUSES; one = one.cause) {
+    causes.push(one);
+  }
+  for (const { stack } of causes.reverse()) {
+    const frames = (stack ?? '')
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line.startsWith('at ') && line.includes('/'))
+      .filter((line) => !line.includes('node:') && !line.includes(installation) && !line.includes('/bundle.mjs'));
+    if (frames.length > 0) return frames.slice(0, MAX_FRAMES);
+  }
+  return [];
+}
+
+/** All faults of an error that has several, where its message tells only the first. */
+function furtherFaults({ details, message }: ErrorRecord): readonly string[] {
+  const { faults } = details;
+  if (!Array.isArray(faults)) return [];
+  const texts = faults.map((fault: unknown) => {
+    const { message: text, where } = (typeof fault === 'object' && fault !== null ? fault : {}) as Partial<
+      Record<'message' | 'where', unknown>
+    >;
+    return typeof text !== 'string' ? '' : typeof where === 'string' ? `${text} (${where})` : text;
+  });
+  return texts.filter((text) => text !== '' && !message.includes(text.split(' (')[0] ?? text));
+}
+
+function indent(text: string, by: number): string {
+  return text.replaceAll('\n', `\n${' '.repeat(by)}`);
+}

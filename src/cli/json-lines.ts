@@ -1,0 +1,100 @@
+/** The lines of `--json`. Their shape is promised in docs/json-output.md. Pure. */
+import type { ErrorRecord } from '../base/index.js';
+import { accountsOf, exitCodeOf, outcomeOf, type RunEnd } from './view/report.js';
+import type { ProblemView, RunView } from './view/view.js';
+import { latencyOf } from './view/view.js';
+
+export function submittedLine(topologyId: string, name: string, notes: readonly string[], atMs: number): object {
+  return { type: 'submitted', atMs, topology: name, topologyId, notes };
+}
+
+/** Once a second. */
+export function statusLine(view: RunView, atMs: number): object {
+  const { topology, topologyId, phase, uptimeMs, totals, ackedPerSecond, components, workers } = view;
+  return {
+    type: 'status',
+    atMs,
+    topology,
+    topologyId,
+    phase,
+    uptimeMs,
+    totals,
+    ackedPerSecond,
+    components,
+    workers,
+    errorCount: view.errorCount,
+    problems: view.problems.map(({ code, message }) => ({ code, message })),
+    lostStates: view.lostStates,
+    oldestPending: view.oldestPending,
+  };
+}
+
+/** A line that user code has printed. */
+export function outputLine(worker: string, text: string): object {
+  return { type: 'output', worker, text };
+}
+
+/** The first occurrence of an error in a task. */
+export function problemLine({ component, task, error }: ProblemView, frames: readonly string[], atMs: number): object {
+  return { type: 'problem', atMs, component, task, ...errorFields(error, frames) };
+}
+
+/** Something that the run did not survive. */
+export function errorLine(error: ErrorRecord, frames: readonly string[], exitCode: number, atMs: number): object {
+  return { type: 'error', atMs, ...errorFields(error, frames), exitCode };
+}
+
+/** Something worth knowing: `note`. */
+export function noteLine(text: string, atMs: number): object {
+  return { type: 'note', atMs, text };
+}
+
+export function summaryLine(end: RunEnd, atMs: number): object {
+  const { status, durationMs, drain } = end;
+  const { isEveryRowAcked, ...accounts } = accountsOf(end);
+  return {
+    type: 'summary',
+    atMs,
+    topology: status.name,
+    topologyId: status.id,
+    outcome: outcomeOf(end),
+    exitCode: exitCodeOf(end),
+    durationMs,
+    rowsPerSecond: accounts.rows / Math.max(durationMs / 1000, 0.001),
+    everyRowAcked: isEveryRowAcked,
+    accounts,
+    totals: status.totals,
+    deadLetters: status.totals.deadLetters,
+    deadLetterFiles: status.deadLetterFiles,
+    lostStates: status.lostStates,
+    drain,
+    components: status.components.map((component) => ({
+      id: component.component,
+      kind: component.kind,
+      executors: component.executors,
+      tasks: component.tasks,
+      emitted: component.emitted,
+      executed: component.executed,
+      acked: component.acked,
+      failed: component.failed,
+      replayed: component.replayed,
+      deadLetters: component.deadLetters,
+      failures: component.failures,
+      replays: component.replays,
+      counters: component.counters,
+      latency: latencyOf(component, undefined),
+    })),
+    errors: status.errors.map(({ component, task, error, count }) => ({
+      component,
+      task,
+      count,
+      code: error.code,
+      message: error.message,
+    })),
+  };
+}
+
+function errorFields({ code, message, details }: ErrorRecord, frames: readonly string[]): object {
+  const { expected, found, where } = details;
+  return { code, message, expected, found, where, frames };
+}

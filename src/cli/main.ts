@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+/** Entry of the command `isobar`. */
+import { readFileSync } from 'node:fs';
+import { ERROR_TABLE, toErrorRecord } from '../base/index.js';
+import { ExitCode } from './exit-code.js';
+import { runProgram } from './program.js';
+import { runCommand } from './run-command.js';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : '';
+}
+
+function onInterrupt(callback: () => void): () => void {
+  for (const signal of SIGNALS) process.on(signal, callback);
+  // Whoever reads our output has gone.
+  process.stdout.on('error', callback);
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, callback);
+    process.stdout.off('error', callback);
+  };
+}
+
+const ignoreBrokenPipe = (): void => undefined;
+process.stdout.on('error', ignoreBrokenPipe);
+process.stderr.on('error', ignoreBrokenPipe);
+
+try {
+  process.exitCode = await runProgram(
+    process.argv.slice(2),
+    {
+      run: (file, flags) =>
+        runCommand(file, flags, {
+          out: process.stdout,
+          err: process.stderr,
+          environment: process.env,
+          onInterrupt,
+        }),
+    },
+    {
+      version: version(),
+      write: (text) => void process.stdout.write(text),
+      writeError: (text) => void process.stderr.write(text),
+    },
+  );
+} catch (error) {
+  const { code, message, stack } = toErrorRecord(error);
+  process.stderr.write(`${code}: ${message}\n${stack ?? ''}\n${ERROR_TABLE[code].action}\n`);
+  process.exitCode = ExitCode.failed;
+}

@@ -1,0 +1,70 @@
+/** The commands and flags of `isobar`, and how a command line that is not understood ends. */
+import { Command, CommanderError } from 'commander';
+import { ExitCode } from './exit-code.js';
+import type { RunFlags } from './run-options.js';
+
+export interface Commands {
+  /** Resolves to the exit code. */
+  run(file: string, flags: RunFlags): Promise<number>;
+}
+
+export interface ProgramText {
+  readonly version: string;
+  write(text: string): void;
+  writeError(text: string): void;
+}
+
+const EXAMPLES = `
+Examples:
+  isobar run app.ts                                  run a topology until its input ends, or until Ctrl-C
+  isobar run app.ts --workers 2 --set topology.message-timeout=10s
+  isobar run app.ts --json | jq 'select(.type == "status") | .totals.acked'
+
+Ctrl-C once drains: sources stop, pending rows complete. Twice stops at once.
+Exit codes: 0 ok, 1 failed or dead letters, 2 usage, 3 not submitted, 4 local cluster lost, 130 interrupted.
+`;
+
+/**
+ * Runs a command line.
+ *
+ * @param words without the names of node and of the script
+ * @returns the exit code
+ */
+export async function runProgram(words: readonly string[], commands: Commands, text: ProgramText): Promise<number> {
+  let exitCode: number = ExitCode.ok;
+  const program = new Command('isobar')
+    .description('Runs typed topologies of spouts and bolts on all cores, every row at least once.')
+    .version(text.version, '-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({ writeOut: text.write, writeErr: text.writeError })
+    .showHelpAfterError('See isobar --help.')
+    .action(() => program.help({ error: true }));
+  program
+    .command('run')
+    .description('Run a topology on this machine: starts the daemons and workers, shows it live, ends with it.')
+    .argument('<file>', 'TypeScript or JavaScript file whose default export is a topology')
+    .option('-w, --workers <count>', 'worker processes (setting topology.workers)')
+    .option('-s, --set <key=value>', 'a setting, see docs/settings.md (repeatable)', collect, [])
+    .option('--watch', 'run again when the file or a file that it imports changes', false)
+    .option('--json', 'one JSON line a second and a summary, see docs/json-output.md', false)
+    .option('-q, --quiet', 'only what the topology itself prints, and errors', false)
+    .option('--no-check', 'do not type-check the file')
+    .option('--state <directory>', 'keep durable state here, one run at a time (default: a private directory, removed at the end)')
+    .option('--keep', 'keep logs and state after a clean end', false)
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags: RunFlags) => {
+      exitCode = await commands.run(file, flags);
+    });
+  program.addHelpText('after', EXAMPLES);
+  try {
+    await program.parseAsync([...words], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+  }
+  return exitCode;
+}
+
+function collect(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}

@@ -1,0 +1,267 @@
+/**
+ * One run of one file: starts the local cluster while the file is checked and bundled, submits, watches to the end, and
+ * leaves nothing behind. Whoever calls decides what a signal means and where things are shown.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ClusterStatus, TopologyStatus } from '../api/index.js';
+import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
+import { type LocalCluster, prepareSubmission, resolveEntry, startLocalCluster, stopBundler, type Submission } from '../engines/index.js';
+import type { Display } from './display/display.js';
+import { ExitCode } from './exit-code.js';
+import { OutputTail } from './output-tail.js';
+import type { RunOptions } from './run-options.js';
+import { addStatus, EMPTY_HISTORY, type History } from './view/history.js';
+import { type Drain, exitCodeOf, type RunEnd } from './view/report.js';
+import { buildView } from './view/view.js';
+
+export interface SessionControls {
+  /** Aborted: prepare no further, or drain. */
+  readonly drain: AbortSignal;
+  /** Aborted: end at once. */
+  readonly force: AbortSignal;
+  /** How often the view is wanted, ms. */
+  readonly refreshMs: number;
+  /** Where run directories are made; default: the system's directory for temporary files. */
+  readonly base?: string;
+  /** Told the files that make up the topology. */
+  onInputs?(inputs: readonly string[]): void;
+}
+
+const TRANSIENT = ['CONNECTION_LOST', 'REQUEST_TIMEOUT', 'NOT_LEADER', 'COORDINATOR_UNAVAILABLE', 'SESSION_EXPIRED'] as const;
+const RETRY_MS = 200;
+/** A short run should not wait for the next look; a long one should not cost anything. */
+const BRISK_MS = 200;
+const BRISK_TIME_MS = 10_000;
+const ENDING_MS = 50;
+const CALM_MS = 1000;
+/** After a forced end, what is still to be read is read for this long. */
+const SETTLE_MS = 3000;
+const MAX_PROBLEMS = 50;
+
+/** Runs a file and resolves to the exit code; errors have been shown. */
+export async function runSession(options: RunOptions, display: Display, controls: SessionControls): Promise<number> {
+  let cluster: LocalCluster | undefined;
+  let exitCode: number = ExitCode.failed;
+  try {
+    resolveEntry(options.file);
+    const place = controls.base === undefined ? {} : { base: controls.base };
+    cluster = startLocalCluster({
+      settings: options.clusterSettings,
+      workerStopTimeoutMs: options.settings['supervisor.worker-stop-timeout'],
+      onDaemonEnd: (how) => display.note(`the local daemon ended (${how}) and is started again; workers go on`),
+      ...place,
+      ...(options.stateDirectory === undefined ? {} : { stateDirectory: options.stateDirectory }),
+    });
+    exitCode = await new Session(options, display, controls, cluster).run();
+  } catch (error) {
+    exitCode = exitCodeOfError(error, controls);
+    if (exitCode !== ExitCode.interrupted) display.failure(toErrorRecord(error), exitCode);
+  }
+  if (cluster !== undefined) await closeCluster(cluster, display, options.keep || isWorthKeeping(exitCode));
+  return exitCode;
+}
+
+class Session {
+  readonly #options: RunOptions;
+  readonly #display: Display;
+  readonly #controls: SessionControls;
+  readonly #cluster: LocalCluster;
+  readonly #shown = new Set<string>();
+  readonly #startedMs = systemClock.nowMs();
+  #history: History = EMPTY_HISTORY;
+  #drain: Drain | null = null;
+
+  constructor(options: RunOptions, display: Display, controls: SessionControls, cluster: LocalCluster) {
+    this.#options = options;
+    this.#display = display;
+    this.#controls = controls;
+    this.#cluster = cluster;
+  }
+
+  async run(): Promise<number> {
+    const { topologySettings, check, file } = this.#options;
+    this.#display.preparing(`${check ? 'checking, bundling' : 'bundling'} and starting ${file}`);
+    const { bundle, description } = await this.#prepare();
+    this.#refuseTooManyWorkers(description.settings);
+    const control = await this.#cluster.control();
+    for (const name of this.#cluster.stoppedTopologies) {
+      this.#display.note(`a former run of "${name}" had not ended; it has been stopped`);
+    }
+    const { topologyId, notes } = await control.submit({
+      description,
+      code: bundle.code,
+      sourceMap: bundle.sourceMap,
+      settings: topologySettings,
+    });
+    this.#display.submitted(topologyId, description.name, notes);
+    const end = await this.#watch(topologyId, description.name);
+    const { phase } = end.status;
+    this.#display.end(end);
+    if (phase.kind === 'failed') this.#display.failure(phase.error, exitCodeOf(end));
+    return exitCodeOf(end);
+  }
+
+  async #prepare(): Promise<Submission> {
+    const { file, check, settings } = this.#options;
+    const { drain, onInputs } = this.#controls;
+    const failed = new AbortController();
+    const prepared = prepareSubmission({
+      file,
+      check,
+      evaluationTimeoutMs: settings['submit.evaluation-timeout'],
+      workDirectory: this.#cluster.directory.path,
+      signal: AbortSignal.any([drain, failed.signal]),
+      ...(onInputs === undefined ? {} : { onInputs }),
+    });
+    try {
+      // A cluster that cannot be started ends the preparation; a file that cannot be run does not wait for the cluster.
+      const [submission] = await Promise.all([prepared, this.#cluster.control()]);
+      drain.throwIfAborted();
+      return submission;
+    } catch (error) {
+      failed.abort(error);
+      await prepared.catch(() => undefined);
+      throw error;
+    } finally {
+      await stopBundler();
+    }
+  }
+
+  #refuseTooManyWorkers(fileSettings: Submission['description']['settings']): void {
+    const { clusterSettings, topologySettings } = this.#options;
+    const settings = compileSettings(clusterSettings, fileSettings, topologySettings);
+    const [workers, slots] = [settings['topology.workers'], settings['supervisor.slots']];
+    if (workers <= slots) return;
+    const message = `topology.workers (${workers}) is more than supervisor.slots (${slots})`;
+    throw new IsobarError('SETTINGS_INVALID', message, {
+      expected: `at most ${slots} workers, or --set supervisor.slots=${workers}`,
+      found: String(workers),
+      where: 'topology.workers',
+    });
+  }
+
+  async #watch(topologyId: string, name: string): Promise<RunEnd> {
+    const { drain, force } = this.#controls;
+    const tail = new OutputTail({
+      supervisorDirectory: this.#cluster.directory.supervisorDirectory,
+      topologyId,
+      onLine: (worker, line) => this.#display.output(worker, line),
+    });
+    for (;;) {
+      const status = await this.#look(topologyId);
+      tail.poll();
+      if (status !== undefined) {
+        this.#showProblems(status);
+        const view = buildView(this.#history);
+        if (view !== undefined) this.#display.view(view);
+        if (status.isSettled) {
+          tail.end();
+          return this.#end(status, false);
+        }
+        if (force.aborted) return this.#forceEnd(topologyId, name, tail, status);
+        if (drain.aborted && this.#drain === null) await this.#askToDrain(name, status);
+      }
+      await this.#rest(status);
+    }
+  }
+
+  /** The newest status of the topology; undefined while the daemon is away. @throws DAEMON_LOST */
+  async #look(topologyId: string): Promise<TopologyStatus | undefined> {
+    let cluster: ClusterStatus;
+    try {
+      cluster = await (await this.#cluster.control()).status();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      return undefined;
+    }
+    const status = cluster.topologies.find(({ id }) => id === topologyId);
+    this.#history = addStatus(this.#history, cluster, topologyId);
+    return status;
+  }
+
+  async #askToDrain(name: string, status: TopologyStatus): Promise<void> {
+    const { pending, acked, failed, deadLetters } = status.totals;
+    try {
+      await (await this.#cluster.control()).drain(name);
+    } catch (error) {
+      // Asked again at the next look; one that has ended by itself meanwhile needs no drain.
+      if (!isTransient(error) && !hasCode(error, 'TOPOLOGY_NOT_ALIVE')) throw error;
+      return;
+    }
+    this.#drain = { pending, acked, failed, deadLetters };
+    this.#display.note(`draining ${pending} pending rows; once more to stop at once`);
+  }
+
+  async #forceEnd(topologyId: string, name: string, tail: OutputTail, before: TopologyStatus): Promise<RunEnd> {
+    let last = before;
+    const deadlineMs = systemClock.nowMs() + SETTLE_MS;
+    try {
+      const control = await this.#cluster.control();
+      await control.kill(name);
+      while (!last.isSettled && systemClock.nowMs() < deadlineMs) {
+        await pause(ENDING_MS);
+        last = (await this.#look(topologyId)) ?? last;
+      }
+    } catch (error) {
+      // Closing the cluster stops everything as well.
+      if (!isTransient(error) && !hasCode(error, 'TOPOLOGY_NOT_ALIVE')) throw error;
+    }
+    await this.#cluster.stop();
+    tail.end();
+    return this.#end(last, true);
+  }
+
+  #end(status: TopologyStatus, isForced: boolean): RunEnd {
+    return { status, isForced, drain: this.#drain, durationMs: systemClock.nowMs() - this.#startedMs };
+  }
+
+  #showProblems({ errors, problems }: TopologyStatus): void {
+    const all = [...errors, ...problems.map((error) => ({ component: '', task: 0, error, count: 1 }))];
+    for (const { component, task, error, count } of all) {
+      const key = `${component}\n${error.code}\n${error.message}`;
+      if (this.#shown.has(key) || this.#shown.size >= MAX_PROBLEMS) continue;
+      this.#shown.add(key);
+      this.#display.problem({ component, task, error, count });
+    }
+  }
+
+  async #rest(status: TopologyStatus | undefined): Promise<void> {
+    const { drain, force, refreshMs } = this.#controls;
+    const isYoung = systemClock.nowMs() - this.#startedMs < BRISK_TIME_MS;
+    const isEnding = status !== undefined && status.phase.kind !== 'active';
+    const periodMs =
+      status === undefined ? RETRY_MS : isEnding ? ENDING_MS : isYoung ? BRISK_MS : CALM_MS;
+    const waiting = [drain, force].filter((signal) => !signal.aborted);
+    const signal = waiting.length === 0 ? undefined : AbortSignal.any(waiting);
+    try {
+      await pause(Math.min(periodMs, Math.max(refreshMs, ENDING_MS)), undefined, signal === undefined ? {} : { signal });
+    } catch {
+      // Woken by a signal: the next look acts on it.
+      return;
+    }
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  return TRANSIENT.some((code) => hasCode(error, code));
+}
+
+function exitCodeOfError(error: unknown, { drain }: SessionControls): number {
+  if (drain.aborted && !(error instanceof IsobarError && hasCode(error, 'DAEMON_LOST'))) return ExitCode.interrupted;
+  if (hasCode(error, 'DAEMON_LOST')) return ExitCode.clusterLost;
+  return ExitCode.notSubmitted;
+}
+
+/** Logs help to understand a failure of the cluster or of workers; a file that does not compile has left none. */
+function isWorthKeeping(exitCode: number): boolean {
+  return exitCode === ExitCode.failed || exitCode === ExitCode.clusterLost;
+}
+
+async function closeCluster(cluster: LocalCluster, display: Display, keepLogs: boolean): Promise<void> {
+  try {
+    const isKept = await cluster.close({ keepLogs });
+    if (isKept && keepLogs) display.note(`logs are kept in ${cluster.directory.path}`);
+  } catch (error) {
+    display.note(`${cluster.directory.path} could not be removed: ${String(error)}`);
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * How a run ended: what it comes to, as facts, as sentences and as an exit code. Pure. Whatever is claimed is computed from
+ * the final counts.
+ */
+import type { TopologyStatus } from '../../api/index.js';
+import { ExitCode } from '../exit-code.js';
+import { type Column, columns, counted, duration, grouped, micros, rate } from './format.js';
+import { latencyOf } from './view.js';
+
+export interface Drain {
+  /** Rows pending when the drain was asked for. */
+  readonly pending: number;
+  /** Totals at that moment, to be compared with the final ones. */
+  readonly acked: number;
+  readonly failed: number;
+  readonly deadLetters: number;
+}
+
+export interface RunEnd {
+  readonly status: TopologyStatus;
+  readonly durationMs: number;
+  /** A drain had been asked for. */
+  readonly drain: Drain | null;
+  /** A second signal did not wait for its end. */
+  readonly isForced: boolean;
+}
+
+/** What has become of the rows that the spouts emitted. */
+export interface Accounts {
+  /** Emitted for the first time, in each life of their spout task. */
+  readonly rows: number;
+  readonly acked: number;
+  readonly deadLetters: number;
+  /** Failed and not replayed: they had no position, or were emitted again under another one. */
+  readonly givenUp: number;
+  /** Under way when their spout task was lost; those with a position have been read again. */
+  readonly readAgain: number;
+  /** Not acked when the run ended. */
+  readonly left: number;
+  /** Every row was acked; null: acking is off, so nobody knows. */
+  readonly isEveryRowAcked: boolean | null;
+}
+
+export function accountsOf({ status }: Pick<RunEnd, 'status'>): Accounts {
+  const { emitted, acked, failed, replayed, deadLetters, pending } = status.totals;
+  const rows = emitted - replayed;
+  const isOver = status.phase.kind === 'finished';
+  const open = Math.max(0, rows - acked - deadLetters);
+  const left = isOver ? 0 : Math.max(pending, 0);
+  const givenUp = Math.min(Math.max(0, open - left), Math.max(0, failed - replayed - deadLetters));
+  const readAgain = Math.max(0, open - left - givenUp);
+  const isEveryRowAcked =
+    status.ackers === 0 ? null : isOver && !status.phase.drained && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
+  return { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked };
+}
+
+/** `finished`, `drained`, `drain-timeout`, `killed`, `forced` or `failed`. */
+export function outcomeOf({ status, drain, isForced }: RunEnd): string {
+  const { phase } = status;
+  if (phase.kind === 'failed') return 'failed';
+  if (isForced) return 'forced';
+  if (phase.kind === 'finished') return phase.drained ? 'drained' : 'finished';
+  return drain === null ? 'killed' : 'drain-timeout';
+}
+
+/** See docs/cli.md. */
+export function exitCodeOf(end: RunEnd): number {
+  switch (outcomeOf(end)) {
+    case 'forced':
+      return ExitCode.interrupted;
+    case 'finished':
+    case 'drained':
+      return end.status.totals.deadLetters > 0 || accountsOf(end).givenUp > 0 ? ExitCode.failed : ExitCode.ok;
+    default:
+      return ExitCode.failed;
+  }
+}
+
+/** The sentence on what a drain did; null where there was none. */
+export function drainSentence({ drain, status }: RunEnd): string | null {
+  if (drain === null) return null;
+  const { totals, phase } = status;
+  const completed = Math.max(0, totals.acked - drain.acked);
+  const parts = [
+    `${counted(drain.pending, 'row')} pending at the signal`,
+    `${grouped(completed)} completed since`,
+    `${grouped(Math.max(0, totals.failed - drain.failed))} failed`,
+    ...(totals.deadLetters > drain.deadLetters ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')] : []),
+    `${grouped(phase.kind === 'finished' ? 0 : totals.pending)} left`,
+  ];
+  return `Drained: ${parts.join(', ')}.`;
+}
+
+/** The final report, lines of plain text. */
+export function renderReport(end: RunEnd, width: number): readonly string[] {
+  const { status, durationMs } = end;
+  const drained = drainSentence(end);
+  const seconds = Math.max(durationMs / 1000, 0.001);
+  return [
+    ...columns(status.components, totalsColumns(), width),
+    '',
+    ...(drained === null ? [] : [drained]),
+    ...accountSentences(end),
+    ...lostStateSentences(status),
+    ...(status.deadLetterFiles.length === 0
+      ? []
+      : ['Dead letters are in:', ...status.deadLetterFiles.map((path) => `  ${path}`)]),
+    `${status.name} ${outcomeSentence(end)} after ${duration(durationMs)}: ` +
+      `${counted(accountsOf(end).rows, 'row')}, ${rate(accountsOf(end).rows / seconds)} rows/s.`,
+  ];
+}
+
+function totalsColumns(): readonly Column<TopologyStatus['components'][number]>[] {
+  type Row = TopologyStatus['components'][number];
+  const right = (title: string, cell: (row: Row) => string): Column<Row> => ({ title, align: 'right', cell });
+  return [
+    { title: 'component', align: 'left', cell: ({ component }) => component },
+    right('executed', ({ kind, executed }) => (kind === 'spout' ? '–' : grouped(executed))),
+    right('emitted', ({ emitted }) => grouped(emitted)),
+    right('acked', ({ acked }) => grouped(acked)),
+    right('failed', ({ failed }) => grouped(failed)),
+    right('replayed', ({ kind, replayed }) => (kind === 'spout' ? grouped(replayed) : '–')),
+    right('p50', (row) => micros(latencyOf(row, undefined).p50Micros)),
+    right('p99', (row) => micros(latencyOf(row, undefined).p99Micros)),
+  ];
+}
+
+function accountSentences(end: RunEnd): readonly string[] {
+  const { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked } = accountsOf(end);
+  if (isEveryRowAcked === null) return [`${counted(rows, 'row')} emitted; acking is off, so nobody waited for them.`];
+  if (isEveryRowAcked) return [rows === 1 ? 'The one row was acked.' : `Every one of ${counted(rows, 'row')} was acked.`];
+  const parts = [
+    `${grouped(acked)} acked`,
+    ...(deadLetters > 0 ? [counted(deadLetters, 'dead letter')] : []),
+    ...(givenUp > 0 ? [`${grouped(givenUp)} failed and not replayed, for want of a position`] : []),
+    ...(readAgain > 0 ? [`${grouped(readAgain)} under way when their spout was lost (read again if they have positions)`] : []),
+    ...(left > 0 ? [`${grouped(left)} not acked`] : []),
+  ];
+  return [`Of ${counted(rows, 'row')}: ${parts.join(', ')}.`];
+}
+
+function lostStateSentences({ lostStates }: TopologyStatus): readonly string[] {
+  return lostStates.map(
+    ({ component, task, atMs }) =>
+      `State of ${component} task ${task} was lost in a crash at ${new Date(atMs).toISOString()}.`,
+  );
+}
+
+function outcomeSentence(end: RunEnd): string {
+  switch (outcomeOf(end)) {
+    case 'finished':
+      return 'ran to the end of its input';
+    case 'drained':
+      return 'was drained';
+    case 'drain-timeout':
+      return 'was stopped, since drain.timeout had passed,';
+    case 'forced':
+      return 'was stopped by force';
+    case 'failed':
+      return 'failed';
+    default:
+      return 'was stopped';
+  }
+}

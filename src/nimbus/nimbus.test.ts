@@ -1,0 +1,535 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compileSettings, silentLogger, systemClock, VirtualClock } from '../base/index.js';
+import {
+  connectEmbeddedCoordination,
+  openEmbeddedCoordinator,
+  processIdentity,
+  type Coordination,
+  type EmbeddedCoordinator,
+  type SlotReport,
+  type TaskReport,
+  type WorkerHeartbeat,
+} from '../coordination/index.js';
+import type { Assignment } from '../scheduling/index.js';
+import { type BlobStore, createBlobStore } from './blob-store.js';
+import { type Nimbus, startNimbus } from './nimbus.js';
+import type { TopologyStatus } from './status.js';
+
+const SETTINGS = compileSettings({
+  'nimbus.round-interval': 1000,
+  'topology.worker-timeout': 5000,
+  'topology.worker-launch-timeout': 20_000,
+});
+
+let root: string;
+let coordinator: EmbeddedCoordinator;
+let coordination: Coordination;
+/** Of the supervisors that the tests play. */
+let outside: Coordination;
+let clock: VirtualClock;
+let blobStore: BlobStore;
+let nimbus: Nimbus;
+let sequence: number;
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'isobar-nimbus-'));
+  coordinator = await openEmbeddedCoordinator({
+    directory: join(root, 'coordinator'),
+    socketPath: join(root, 'c.sock'),
+    clock: systemClock,
+    logger: silentLogger,
+    sessionTimeoutMs: 10_000,
+  });
+  coordination = await connect();
+  outside = await connect();
+  clock = new VirtualClock();
+  blobStore = createBlobStore(join(root, 'nimbus'));
+  sequence = 0;
+  nimbus = await start();
+});
+
+afterEach(async () => {
+  await nimbus.close();
+  await coordination.close();
+  await outside.close();
+  await coordinator.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+function connect(): Promise<Coordination> {
+  return connectEmbeddedCoordination({
+    socketPath: join(root, 'c.sock'),
+    process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
+    clock: systemClock,
+    logger: silentLogger,
+    sessionTimeoutMs: 10_000,
+  });
+}
+
+function start(): Promise<Nimbus> {
+  return startNimbus({
+    id: 'n1',
+    coordination,
+    blobStore,
+    settings: SETTINGS,
+    clock,
+    logger: silentLogger,
+    randomBytes,
+  });
+}
+
+const STREAM = { name: 'default', fields: [{ name: 'word', kind: 'string', nullable: false }] };
+const SHARED = {
+  parallelism: 2,
+  tasks: null,
+  streams: [STREAM],
+  stateful: false,
+  movable: false,
+  tickMs: null,
+  manual: false,
+  unordered: false,
+};
+
+function described(name: string): unknown {
+  const subscription = {
+    input: 'default',
+    source: 'lines',
+    stream: 'default',
+    grouping: { kind: 'shuffle' },
+  };
+  return {
+    format: 1,
+    name,
+    settings: {},
+    components: [
+      { ...SHARED, id: 'lines', kind: 'spout', inputs: [], subscriptions: [] },
+      {
+        ...SHARED,
+        id: 'count',
+        kind: 'bolt',
+        inputs: [{ name: 'default', fields: STREAM.fields }],
+        subscriptions: [subscription],
+      },
+    ],
+    warnings: [],
+  };
+}
+
+async function submit(name = 'words', workers = 2): Promise<string> {
+  const { topologyId } = await nimbus.submit({
+    description: described(name),
+    code: `// ${name}`,
+    sourceMap: '{}',
+    settings: { 'topology.workers': workers },
+  });
+  return topologyId;
+}
+
+async function announce(id: string, ports: readonly number[]): Promise<void> {
+  await outside.announceSupervisor({ id, host: `host-${id}`, ports, cores: 2, memoryBytes: 1, startedMs: 0 });
+}
+
+async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
+  const endMs = performance.now() + 10_000;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > endMs) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+function assigned(id: string, isRight: (assignment: Assignment) => boolean): Promise<Assignment> {
+  return until('an assignment', async () => {
+    const assignment = await outside.readAssignment(id);
+    return assignment !== undefined && isRight(assignment) && assignment;
+  });
+}
+
+/** Whatever is under way is over: a round has passed that saw everything. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i++) {
+    await nimbus.status();
+    await outside.listTopologies();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+async function statusOf(id: string): Promise<TopologyStatus> {
+  const found = (await nimbus.status()).topologies.find((topology) => topology.id === id);
+  if (found === undefined) throw new Error(`no topology ${id}`);
+  return found;
+}
+
+/** Publishes, for one supervisor, what ready workers of the assignment would report. */
+async function report(
+  assignment: Assignment,
+  supervisor: string,
+  parts: (component: string) => Partial<TaskReport> = () => ({}),
+  workerSuffix = '',
+): Promise<void> {
+  sequence++;
+  const slots = assignment.slots
+    .filter((slot) => slot.supervisor === supervisor)
+    .map(({ port, executors }): SlotReport => {
+      const workerId = `${supervisor}-${port}${workerSuffix}`;
+      const tasks = executors.flatMap(([first, last]) => {
+        const component =
+          assignment.tasks.find((one) => one.first <= first && first <= one.last)?.component ?? '';
+        return component.startsWith('__')
+          ? []
+          : Array.from(
+              { length: last - first + 1 },
+              (_, i): TaskReport => ({
+                task: first + i,
+                component,
+                emitted: 0,
+                transferred: 0,
+                executed: 0,
+                acked: 0,
+                failed: 0,
+                replayed: 0,
+                deadLetters: 0,
+                queued: 0,
+                pending: 0,
+                ended: false,
+                stopped: false,
+                generation: 1,
+                ...parts(component),
+              }),
+            );
+      });
+      const heartbeat: WorkerHeartbeat = {
+        workerId,
+        topologyId: assignment.topologyId,
+        supervisorId: supervisor,
+        port,
+        generation: workerSuffix === '' ? 1 : 2,
+        pid: 1,
+        startedMs: 0,
+        assignmentVersion: assignment.version,
+        ready: true,
+        sequence,
+        cpuMicros: 0,
+        rssBytes: 0,
+        threads: [
+          {
+            index: 0,
+            generation: 1,
+            state: 'idle',
+            component: null,
+            task: null,
+            inCallMs: 0,
+            lagMs: 0,
+            executors,
+            restarts: 0,
+          },
+        ],
+        tasks,
+        components: [],
+        errors: [],
+        lostStates: [],
+        oldestPending: null,
+        deadLetterFiles: [],
+      };
+      const { topologyId } = assignment;
+      return {
+        port,
+        state: 'running',
+        topologyId,
+        workerId,
+        pid: 1,
+        restarts: 0,
+        lastProblem: null,
+        heartbeat,
+        heartbeatMs: 0,
+      };
+    });
+  await outside.publishHeartbeat({ supervisorId: supervisor, pid: 1, sequence, slots });
+}
+
+const places = (assignment: Assignment): string[] =>
+  assignment.slots.map(
+    ({ supervisor, port, executors }) => `${supervisor}:${port} ${JSON.stringify(executors)}`,
+  );
+
+describe('a submission', () => {
+  it('is stored, placed and shown', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit('wörter 🙂');
+    expect(id).toMatch(/^[A-Za-z0-9_-]+-1-\d+$/);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    expect(assignment.version).toBe(1);
+    const record = (await outside.readTopology(id))?.value;
+    expect(record).toMatchObject({ name: 'wörter 🙂', phase: { kind: 'active' } });
+    expect(record?.secret).toMatch(/^[0-9a-f]{64}$/);
+    expect(Buffer.from(await blobStore.read(record?.codeHash ?? '')).toString()).toBe('// wörter 🙂');
+    await settle();
+    expect(await statusOf(id)).toMatchObject({
+      isReady: false,
+      unplacedExecutors: 0,
+      workersAsked: 2,
+      ackers: 2,
+    });
+    await report(assignment, 's1');
+    await until('readiness', async () => (await statusOf(id)).isReady);
+  });
+
+  it('stores nothing when it is refused', async () => {
+    await expect(nimbus.submit({ description: {}, code: '', settings: {} })).rejects.toMatchObject({
+      code: 'DESCRIPTION_INVALID',
+    });
+    expect(await outside.listTopologies()).toEqual([]);
+    expect(readdirSync(join(root, 'nimbus', 'blobs'))).toEqual([]);
+  });
+
+  it('is refused while a topology of its name is alive, and replaces one that has ended', async () => {
+    const first = await submit();
+    await expect(submit()).rejects.toMatchObject({ code: 'TOPOLOGY_ALREADY_ALIVE' });
+    await nimbus.kill('words');
+    const second = await submit();
+    expect(second).not.toBe(first);
+    expect((await outside.listTopologies()).map(({ value }) => value.id)).toEqual([second]);
+    // Its code is the same, so it is still there.
+    await blobStore.read((await outside.readTopology(second))?.value.codeHash ?? '');
+  });
+
+  it('succeeds once of two at the same time', async () => {
+    const results = await Promise.allSettled([submit(), submit()]);
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('waits for slots, and is placed when a supervisor comes', async () => {
+    const id = await submit();
+    await settle();
+    expect((await statusOf(id)).unplacedExecutors).toBeGreaterThan(0);
+    expect((await statusOf(id)).unplacedReason).not.toBeNull();
+    await announce('s1', [1, 2]);
+    await assigned(id, ({ slots }) => slots.length === 2);
+  });
+});
+
+describe('a bounded topology', () => {
+  it('goes through its stages to its end, as the reports say, and then keeps no worker', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    await report(assignment, 's1', () => ({ acked: 5, emitted: 5 }));
+    await settle();
+    expect((await statusOf(id)).phase.kind).toBe('active');
+    await report(assignment, 's1', (component) =>
+      component === 'lines' ? { ended: true, acked: 7 } : { executed: 9 },
+    );
+    const ending = await until('the end to begin', async () => {
+      const phase = (await outside.readTopology(id))?.value.phase;
+      return phase?.kind === 'ending' && phase;
+    });
+    expect(ending).toEqual({ kind: 'ending', stage: 0, stages: [['count']] });
+    await report(assignment, 's1', () => ({ ended: true, acked: 7, executed: 9 }));
+    await until('the end', async () => (await outside.readTopology(id))?.value.phase.kind === 'finished');
+    await assigned(id, ({ slots, version }) => slots.length === 0 && version === 2);
+    await outside.publishHeartbeat({ supervisorId: 's1', pid: 1, sequence: ++sequence, slots: [] });
+    const status = await until('the final status', async () => {
+      const found = await statusOf(id);
+      return found.isSettled && found;
+    });
+    expect(status.totals).toMatchObject({ acked: 14, executed: 18 });
+  });
+
+  it('keeps its totals over restarts of its workers and of Nimbus', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    await report(assignment, 's1', () => ({ acked: 10 }));
+    await until('the first report', async () => (await statusOf(id)).totals.acked === 20);
+    await report(assignment, 's1', () => ({ acked: 1 }), 'b');
+    await until('the second lives', async () => (await statusOf(id)).totals.acked === 22);
+    await settle();
+    clock.advance(1001);
+    await until('the stored totals', async () => readdirSync(join(root, 'nimbus', 'documents')).length === 1);
+    await settle();
+    await nimbus.close();
+    nimbus = await start();
+    expect((await statusOf(id)).totals.acked).toBe(22);
+  });
+});
+
+describe('draining and killing', () => {
+  it('drains to the end of what is pending', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    await report(assignment, 's1', () => ({ pending: 3 }));
+    await nimbus.drain('words');
+    expect((await outside.readTopology(id))?.value.phase.kind).toBe('draining');
+    await report(assignment, 's1', () => ({ stopped: true }));
+    await until('the end', async () => (await outside.readTopology(id))?.value.phase.kind === 'finished');
+    expect((await outside.readTopology(id))?.value.phase).toEqual({ kind: 'finished', drained: true });
+  });
+
+  it('kills what does not drain in time, and says so', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    await report(assignment, 's1', () => ({ pending: 3 }));
+    await nimbus.drain('words');
+    await settle();
+    clock.advance(SETTINGS['drain.timeout'] + 1);
+    await until('the kill', async () => (await outside.readTopology(id))?.value.phase.kind === 'killed');
+    await settle();
+    expect((await statusOf(id)).notes.join()).toContain('drain.timeout');
+  });
+
+  it('kills at once, frees the slots, and knows no such name afterwards', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const other = await submit('other');
+    await assigned(id, ({ slots }) => slots.length === 2);
+    await nimbus.kill('words');
+    await assigned(id, ({ slots }) => slots.length === 0);
+    await assigned(other, ({ slots }) => slots.length === 2);
+    await expect(nimbus.kill('words')).rejects.toMatchObject({ code: 'TOPOLOGY_NOT_ALIVE' });
+    await expect(nimbus.drain('nobody')).rejects.toMatchObject({ code: 'TOPOLOGY_NOT_ALIVE' });
+  });
+
+  it('fails a topology that a supervisor calls unusable', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    await assigned(id, ({ slots }) => slots.length === 2);
+    const lastProblem = { code: 'GRAPH_MISMATCH', message: 'another graph', details: {} } as const;
+    const slot = {
+      port: 1,
+      state: 'unusable',
+      topologyId: id,
+      workerId: null,
+      pid: null,
+      restarts: 1,
+      lastProblem,
+    };
+    await outside.publishHeartbeat({
+      supervisorId: 's1',
+      pid: 1,
+      sequence: ++sequence,
+      slots: [{ ...slot, heartbeat: null, heartbeatMs: null }],
+    });
+    await until('the failure', async () => (await outside.readTopology(id))?.value.phase.kind === 'failed');
+    await assigned(id, ({ slots }) => slots.length === 0);
+  });
+});
+
+describe('losses', () => {
+  it('moves nothing while a supervisor is away whose workers speak for themselves', async () => {
+    await announce('s1', [1]);
+    await announce('s2', [1]);
+    await announce('s3', [1]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    for (const supervisor of ['s1', 's2', 's3']) await report(assignment, supervisor);
+    await settle();
+    const lost = assignment.slots[0]?.supervisor ?? '';
+    const [heartbeat] = (await outside.listHeartbeats()).filter(({ supervisorId }) => supervisorId === lost);
+    const worker = heartbeat?.slots[0]?.heartbeat;
+    if (worker === undefined || worker === null) throw new Error('no worker');
+    await outside.publishWorkerLiveness(worker);
+    await outside.withdrawSupervisor(lost);
+    await settle();
+    for (let second = 0; second < 10; second++) {
+      clock.advance(1000);
+      await outside.publishWorkerLiveness({ ...worker, sequence: worker.sequence + second + 1 });
+      for (const supervisor of ['s1', 's2', 's3'])
+        if (supervisor !== lost) await report(assignment, supervisor);
+      await settle();
+    }
+    expect(await outside.readAssignment(id)).toEqual(assignment);
+    expect((await nimbus.status()).supervisors.find((one) => one.id === lost)?.isPresent ?? false).toBe(
+      false,
+    );
+  });
+
+  it('moves the executors of a machine that is gone, and leaves the others where they are', async () => {
+    await announce('s1', [1]);
+    await announce('s2', [1]);
+    await announce('s3', [1]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    const [first, second] = assignment.slots;
+    for (const supervisor of ['s1', 's2', 's3']) await report(assignment, supervisor);
+    await outside.withdrawSupervisor(first?.supervisor ?? '');
+    await settle();
+    expect((await outside.readAssignment(id))?.version).toBe(1);
+    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    const moved = await assigned(id, ({ version }) => version === 2);
+    expect(moved.slots.map(({ supervisor }) => supervisor)).not.toContain(first?.supervisor);
+    expect(places(moved)).toContain(
+      second === undefined ? '' : places({ ...assignment, slots: [second] })[0],
+    );
+  });
+
+  it('keeps everything where it is when Nimbus is started anew', async () => {
+    await announce('s1', [1, 2]);
+    const id = await submit();
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    await nimbus.close();
+    clock.advance(1_000_000);
+    nimbus = await start();
+    await settle();
+    clock.advance(SETTINGS['nimbus.round-interval']);
+    await settle();
+    expect(await outside.readAssignment(id)).toEqual(assignment);
+  });
+
+  it('goes on with other topologies when the description of one is lost', async () => {
+    await announce('s1', [1, 2, 3]);
+    const lost = await submit('lost', 1);
+    await assigned(lost, ({ slots }) => slots.length === 1);
+    const hash = (await outside.readTopology(lost))?.value.descriptionHash ?? '';
+    await nimbus.close();
+    writeFileSync(blobStore.blobPath(hash), 'damaged');
+    nimbus = await start();
+    const id = await submit('words', 2);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 2);
+    const kept = await outside.readAssignment(lost);
+    expect(kept?.slots).toHaveLength(1);
+    const taken = [...assignment.slots, ...(kept?.slots ?? [])].map(({ port }) => port);
+    expect(new Set(taken).size).toBe(3);
+    expect((await statusOf(lost)).problems).toMatchObject([{ code: 'TOPOLOGY_CODE_LOST' }]);
+  });
+});
+
+describe('leadership', () => {
+  it('goes to one Nimbus; another one answers that it does not lead, and takes over', async () => {
+    await until('leadership', async () => nimbus.isLeader);
+    const secondCoordination = await connect();
+    const secondClock = new VirtualClock();
+    const second = await startNimbus({
+      id: 'n2',
+      coordination: secondCoordination,
+      blobStore,
+      settings: SETTINGS,
+      clock: secondClock,
+      logger: silentLogger,
+      randomBytes,
+    });
+    try {
+      const refused = second.status();
+      // Whatever it answers is looked at below.
+      refused.catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      secondClock.advance(5001);
+      await expect(refused).rejects.toMatchObject({ code: 'NOT_LEADER' });
+      await nimbus.close();
+      await coordination.close();
+      await until('the new leader', async () => {
+        secondClock.advance(500);
+        return second.isLeader;
+      });
+    } finally {
+      await second.close();
+      await secondCoordination.close();
+    }
+  });
+});
