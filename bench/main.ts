@@ -1,10 +1,16 @@
 /** `npm run -s bench -- NAME`: picks a bench and prints what it measures. */
 import { benchCeiling } from './ceiling/bench.js';
+import { benchIdle } from './idle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
 import { createReport, type Report } from './report.js';
+import { benchStartup } from './startup/bench.js';
+import { benchWordcount } from './wordcount/bench.js';
 
 const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) => Promise<void>>> = {
+  wordcount: benchWordcount,
   ceiling: benchCeiling,
+  startup: benchStartup,
+  idle: benchIdle,
 };
 
 try {

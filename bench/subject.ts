@@ -9,17 +9,15 @@ export interface Sample {
   readonly sentences: number;
   /** Words that the counting step has handled. */
   readonly words: number;
-  /** Complete latency in buckets: see `Subject.latency`. Empty with acking off. */
-  readonly latencies: ReadonlyMap<number, number> | Int32Array;
 }
 
-export interface Subject {
+export interface Subject<S extends Sample = Sample> {
   /** The processes that do the work, daemons included. */
   pids(): readonly number[];
   /** The latest totals; may wait until the subject tells. */
-  sample(): Promise<Sample>;
+  sample(): Promise<S>;
   /** Complete latency of the trees that were acked between two samples; undefined when there were none. */
-  latency(before: Sample, after: Sample): Quantiles | undefined;
+  latency(before: S, after: S): Quantiles | undefined;
   /**
    * Drains, checks that nothing is lost or counted wrongly, and ends.
    *

@@ -38,7 +38,11 @@ export async function startCeiling(options: SubjectOptions): Promise<Subject> {
   }
 }
 
-class Ceiling implements Subject {
+interface CeilingSample extends Sample {
+  readonly histogram: Int32Array;
+}
+
+class Ceiling implements Subject<CeilingSample> {
   readonly #acking: boolean;
   readonly #directory: string;
   readonly #processes: CeilingProcess[] = [];
@@ -58,21 +62,19 @@ class Ceiling implements Subject {
     return this.#processes.map(({ pid }) => pid);
   }
 
-  async sample(): Promise<Sample> {
+  async sample(): Promise<CeilingSample> {
     const { atMs, totals, histogram } = await this.#totals();
     const words = totals[COUNTED]!;
     return {
       atMs,
       words,
       sentences: this.#acking ? totals[ACKED]! : words / WORDS_PER_SENTENCE,
-      latencies: histogram,
+      histogram,
     };
   }
 
-  latency(before: Sample, after: Sample): Quantiles | undefined {
-    if (!(before.latencies instanceof Int32Array) || !(after.latencies instanceof Int32Array))
-      return undefined;
-    return quantiles(bucketsBetween(before.latencies, after.latencies));
+  latency(before: CeilingSample, after: CeilingSample): Quantiles | undefined {
+    return quantiles(bucketsBetween(before.histogram, after.histogram));
   }
 
   async finish(): Promise<void> {

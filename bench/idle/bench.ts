@@ -30,7 +30,9 @@ export async function benchIdle(options: BenchOptions, report: Report): Promise<
     for (let window = 0; window < options.windows; window++) {
       const beforeMs = performance.now();
       const cpuBeforeMs = cpuMs(run);
-      await pause(options.quick ? options.window.windowMs : Math.max(SHORTEST_WINDOW_MS, options.window.windowMs));
+      await pause(
+        options.quick ? options.window.windowMs : Math.max(SHORTEST_WINDOW_MS, options.window.windowMs),
+      );
       corePercents.push(((cpuMs(run) - cpuBeforeMs) / (performance.now() - beforeMs)) * 100);
       proportionalMbs.push(run.pids().reduce((sum, pid) => sum + proportionalMb(pid), 0));
     }

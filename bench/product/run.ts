@@ -36,7 +36,8 @@ export class ProductRun {
     const cli = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
     const app = resolve(options.app);
     for (const path of [cli, app]) {
-      if (!existsSync(path)) throw new Error(`${path} is missing. Build the package and run the bench from its root.`);
+      if (!existsSync(path))
+        throw new Error(`${path} is missing. Build the package and run the bench from its root.`);
     }
     this.startedMs = Date.now();
     this.#child = spawn(process.execPath, [cli, 'run', app, '--json', ...options.arguments], {

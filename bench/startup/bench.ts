@@ -61,7 +61,8 @@ async function measureStart(check: boolean): Promise<Start> {
       const [row, ack] = [marks.get('row'), marks.get('ack')];
       if (row !== undefined && ack !== undefined) {
         const workerMs = processStartMs(row.pid);
-        if (workerMs === undefined) throw new Error('The worker was gone before its start time could be read.');
+        if (workerMs === undefined)
+          throw new Error('The worker was gone before its start time could be read.');
         await run.interrupt();
         return { firstAckMs: ack.atMs - run.startedMs, firstRowMs: row.atMs - workerMs };
       }

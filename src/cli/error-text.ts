@@ -8,8 +8,8 @@ const FACTS = ['expected', 'found', 'where'] as const;
 
 /** Paths that belong to Isobar itself; frames in them say nothing to a user. */
 export interface OwnPlace {
-  /** Path of the installation's compiled code, with a slash at its end. */
-  readonly installation: string;
+  /** Beginnings of paths: of the installation's compiled code, and of the sources that its source maps name. */
+  readonly prefixes: readonly string[];
 }
 
 /** Several lines of text without a final line break. */
@@ -31,7 +31,7 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
  * The frames of a stack that lie in files of the user or of their packages, innermost first; those of the innermost cause
  * where the error itself has none.
  */
-export function userFrames(error: ErrorRecord, { installation }: OwnPlace): readonly string[] {
+export function userFrames(error: ErrorRecord, { prefixes }: OwnPlace): readonly string[] {
   const causes: ErrorRecord[] = [];
   for (let one: ErrorRecord | undefined = error; one !== undefined && causes.length < MAX_CAUSES; one = one.cause) {
     causes.push(one);
@@ -41,7 +41,8 @@ export function userFrames(error: ErrorRecord, { installation }: OwnPlace): read
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line.startsWith('at ') && line.includes('/'))
-      .filter((line) => !line.includes('node:') && !line.includes(installation) && !line.includes('/bundle.mjs'));
+      .filter((line) => !line.includes('node:') && !line.includes('/bundle.mjs'))
+      .filter((line) => !prefixes.some((prefix) => line.includes(prefix)));
     if (frames.length > 0) return frames.slice(0, MAX_FRAMES);
   }
   return [];

@@ -16,7 +16,9 @@ import { untilChanged } from './watch-files.js';
 const SCREEN_REFRESH_MS = 250;
 const LINE_REFRESH_MS = 1000;
 /** Everything that Isobar brings with it. */
-const PLACE: OwnPlace = { installation: fileURLToPath(new URL('../', import.meta.url)) };
+const PLACE: OwnPlace = {
+  prefixes: ['../../dist/', '../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+};
 
 export interface Surroundings {
   readonly out: TextStream;

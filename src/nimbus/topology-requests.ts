@@ -54,7 +54,7 @@ export class TopologyRequests {
    * @throws TOPOLOGY_ALREADY_ALIVE, STATE_DIRECTORY_UNUSABLE
    */
   async store(request: SubmitRequest, checked: CheckedSubmission): Promise<SubmitResult> {
-    const { coordination, blobStore, logger, randomBytes } = this.#options;
+    const { coordination, blobStore, logger } = this.#options;
     const { description, raw, plan } = checked;
     const { name } = description;
     const stored = await coordination.listTopologies();
@@ -74,7 +74,7 @@ export class TopologyRequests {
       codeHash,
       descriptionHash,
       settings: raw,
-      secret: Buffer.from(randomBytes(SECRET_BYTES)).toString('hex'),
+      secret: Buffer.from(this.#options.randomBytes(SECRET_BYTES)).toString('hex'),
       phase: { kind: 'active' },
     });
     logger.info('topology.submitted', { topology: record.id, workers: plan.topologyWorkers });

@@ -9,12 +9,9 @@
  *     directory/code/HASHES/                     localised code
  */
 import { availableParallelism, totalmem } from 'node:os';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import {
-  compileSettings,
-  hasCode,
-  IsobarError,
   makePrivateDirectory,
   type Clock,
   type Logger,
@@ -22,17 +19,16 @@ import {
   Shutdown,
   toIsobarError,
 } from '../base/index.js';
-import type { Coordination, ProcessIdentity, SlotReport, WorkerLaunch } from '../coordination/index.js';
-import { AssignmentView, type AssignedTopology } from './assignment-view.js';
-import { writeDurableFile } from './durable-file.js';
+import type { Coordination, ProcessIdentity, SlotReport } from '../coordination/index.js';
+import { AssignmentView } from './assignment-view.js';
 import { HeartbeatPublisher } from './heartbeat-publisher.js';
 import { LaunchRecords } from './launch-records.js';
-import { localise, type Blobs, type LocalisedCode } from './localiser.js';
+import type { Blobs } from './localiser.js';
 import { PositionFold } from './position-fold.js';
-import { outputPathOf, recoverWorkers, tuningOf } from './recovery.js';
-import { Slot, type LaunchedWorker, type PreparedLaunch } from './slot.js';
-import type { Desired, SlotLimits, SlotWorker, WorkerTuning } from './slot-plan.js';
-import { rotateFile, spawnWorker } from './worker-processes.js';
+import { recoverWorkers, tuningOf } from './recovery.js';
+import { Slot } from './slot.js';
+import type { Desired, SlotLimits } from './slot-plan.js';
+import { WorkerLauncher } from './worker-launcher.js';
 import { serveWorkers } from './worker-server.js';
 
 const KILL_REPEAT_MS = 500;
@@ -40,8 +36,6 @@ const HEALTHY_MS = 10_000;
 const PROCESS_CHECK_MS = 500;
 const RETRY_MS = 200;
 const POSITION_INTERVAL_MS = 100;
-/** Directories of workers that are kept for their logs. */
-const KEPT_DIRECTORIES = 32;
 
 export type { Blobs } from './localiser.js';
 
@@ -97,6 +91,7 @@ class RunningSupervisor implements Supervisor {
   readonly #slots = new Map<number, Slot>();
   readonly #view: AssignmentView;
   readonly #positions: PositionFold;
+  readonly #launcher: WorkerLauncher;
   #publisher: HeartbeatPublisher | undefined;
   #sequence = 0;
   #isStopping = false;
@@ -128,6 +123,19 @@ class RunningSupervisor implements Supervisor {
       options.clock,
       POSITION_INTERVAL_MS,
     );
+    this.#launcher = new WorkerLauncher({
+      ...options,
+      supervisorId: options.id,
+      workersDirectory: this.#directories.workers,
+      codeDirectory: this.#directories.code,
+      logger: this.#logger,
+      records: this.#records,
+      view: this.#view,
+      workers: () =>
+        [...this.#slots.values()].flatMap(({ worker, port }) =>
+          worker === undefined ? [] : [{ worker, port }],
+        ),
+    });
   }
 
   async start(): Promise<void> {
@@ -144,7 +152,7 @@ class RunningSupervisor implements Supervisor {
     });
     for (const { worker, port, outputPath } of found) {
       this.#logger.info('worker.found', { worker: worker.workerId, port, pid: worker.process.pid });
-      this.#record(worker, port);
+      this.#launcher.record(worker, port);
       this.#slots.get(port)?.adopt(worker, outputPath);
     }
     // Only now: a worker that reconnects must find its slot.
@@ -155,8 +163,8 @@ class RunningSupervisor implements Supervisor {
       coordination,
       positions: this.#positions,
       logger: this.#logger,
-      tuningOf: (topologyId) => this.#tuningOf(topologyId),
-      onAdopted: (worker, port) => this.#record(worker, port),
+      tuningOf: (topologyId) => this.#launcher.tuningOf(topologyId),
+      onAdopted: (worker, port) => this.#launcher.record(worker, port),
       onHeartbeat: (isUrgent) => {
         if (isUrgent) this.#publisher?.soon();
       },
@@ -230,8 +238,8 @@ class RunningSupervisor implements Supervisor {
       clock,
       logger: this.#logger,
       desired: () => this.#desired(port),
-      prepare: (topologyId, signal) => this.#prepare(topologyId, port, signal),
-      forget: (worker) => this.#forget(worker, port),
+      prepare: (topologyId, signal) => this.#launcher.prepare(topologyId, port, signal),
+      forget: (worker) => this.#launcher.forget(worker, port),
       onChange: () => {
         this.#publisher?.soon();
         this.#onSlotChange();
@@ -250,152 +258,6 @@ class RunningSupervisor implements Supervisor {
       const assigned = topologyId === undefined ? undefined : this.#view.topology(topologyId);
       if (assigned !== undefined) slot.inform(assigned.assignment, assigned.record.phase);
     }
-  }
-
-  #tuningOf(topologyId: string): WorkerTuning {
-    const assigned = this.#view.topology(topologyId);
-    return tuningOf(assigned === undefined ? this.#options.settings : this.#settingsOf(assigned));
-  }
-
-  #settingsOf({ record }: AssignedTopology): Settings {
-    return compileSettings(this.#options.settings, record.settings);
-  }
-
-  // ── launching ──
-
-  async #prepare(topologyId: string, port: number, signal: AbortSignal): Promise<PreparedLaunch> {
-    const assigned = this.#view.topology(topologyId);
-    if (assigned === undefined) {
-      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `topology ${topologyId} is not known any more`);
-    }
-    const { record } = assigned;
-    const code = await localise({
-      directory: this.#directories.code,
-      blobs: this.#options.blobs,
-      topologyName: record.name,
-      codeHash: record.codeHash,
-      descriptionHash: record.descriptionHash,
-    });
-    // Raised before the launch: whatever the new worker does is newer than all that its predecessors still do.
-    const generation = await this.#nextGeneration(topologyId, signal);
-    return { generation, launch: () => this.#launch(assigned, code, port, generation) };
-  }
-
-  /** Waits for the coordinator as long as it takes, or until the attempt is given up. */
-  async #nextGeneration(topologyId: string, signal: AbortSignal): Promise<number> {
-    for (;;) {
-      signal.throwIfAborted();
-      try {
-        return await this.#options.coordination.nextGeneration(topologyId);
-      } catch (error) {
-        if (!hasCode(error, 'COORDINATOR_UNAVAILABLE') && !hasCode(error, 'SESSION_EXPIRED')) throw error;
-        await new Promise<void>((done) => this.#options.clock.after(RETRY_MS, done));
-      }
-    }
-  }
-
-  async #launch(
-    assigned: AssignedTopology,
-    code: LocalisedCode,
-    port: number,
-    generation: number,
-  ): Promise<LaunchedWorker> {
-    const { record } = assigned;
-    const settings = this.#settingsOf(assigned);
-    const tuning = tuningOf(settings);
-    // A generation is never given out twice in a topology, and topologies' ids are unique.
-    const workerId = `${record.id}-g${generation}`;
-    const launchFile = this.#launchFile(record.id, port, workerId);
-    const outputPath = outputPathOf(launchFile);
-    const directory = dirname(launchFile);
-    try {
-      this.#clearDirectory(directory);
-      rotateFile(outputPath);
-      rotateFile(join(directory, 'worker.log'));
-      const launch = this.#launchOf(assigned, settings, code, { port, generation, workerId, directory });
-      writeDurableFile(launchFile, JSON.stringify(launch));
-      this.#records.write({
-        format: 1,
-        workerId,
-        port,
-        topologyId: record.id,
-        generation,
-        launchFile,
-        tuning,
-        process: null,
-      });
-    } catch (error) {
-      throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: directory });
-    }
-    const { identity, exited } = await spawnWorker({
-      workerEntry: this.#options.workerEntry,
-      launchFile,
-      outputPath,
-    });
-    const worker: SlotWorker = { workerId, topologyId: record.id, generation, process: identity, tuning };
-    this.#record(worker, port);
-    return { worker, outputPath, exited };
-  }
-
-  #launchOf(
-    { record }: AssignedTopology,
-    settings: Settings,
-    code: LocalisedCode,
-    own: { port: number; generation: number; workerId: string; directory: string },
-  ): WorkerLaunch {
-    const { options } = { options: this.#options };
-    return {
-      ...own,
-      ...code,
-      topologyId: record.id,
-      topologyName: record.name,
-      supervisorId: options.id,
-      settings: [options.settings, record.settings],
-      secret: record.secret,
-      supervisorSocket: options.socketPath,
-      socketDirectory: options.socketDirectory,
-      deadLetterDirectory: settings['dead-letters.directory'] ?? options.deadLetterDirectory,
-      coordinatorSocket: options.coordinatorSocket,
-      threadShare: Math.max(1, Math.floor(availableParallelism() / Math.max(1, this.#view.wantedWorkers))),
-      keeper: options.keeper,
-    };
-  }
-
-  #launchFile(topologyId: string, port: number, workerId: string): string {
-    return join(this.#directories.workers, `${topologyId}-${port}`, `launch-${workerId}.json`);
-  }
-
-  /** Launch files of former workers go; so do the oldest directories that no slot uses. */
-  #clearDirectory(directory: string): void {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    for (const name of readdirSync(directory)) {
-      if (name.startsWith('launch-')) rmSync(join(directory, name), { force: true });
-    }
-    const used = new Set([directory]);
-    for (const { worker, port } of this.#slots.values()) {
-      if (worker !== undefined) used.add(dirname(this.#launchFile(worker.topologyId, port, worker.workerId)));
-    }
-    const unused = readdirSync(this.#directories.workers)
-      .map((name) => join(this.#directories.workers, name))
-      .filter((path) => !used.has(path) && existsSync(path))
-      .map((path) => ({ path, changedMs: statSync(path).mtimeMs }))
-      .sort((a, b) => b.changedMs - a.changedMs);
-    for (const { path } of unused.slice(KEPT_DIRECTORIES)) rmSync(path, { recursive: true, force: true });
-  }
-
-  #record({ workerId, topologyId, generation, process, tuning }: SlotWorker, port: number): void {
-    const launchFile = this.#launchFile(topologyId, port, workerId);
-    try {
-      this.#records.write({ format: 1, workerId, port, topologyId, generation, launchFile, tuning, process });
-    } catch (error) {
-      // It is found by its launch file or by its hello all the same.
-      this.#logger.error('worker.not-recorded', { port, message: String(error) });
-    }
-  }
-
-  #forget({ workerId, topologyId }: SlotWorker, port: number): void {
-    this.#records.remove(port);
-    rmSync(this.#launchFile(topologyId, port, workerId), { force: true });
   }
 
   // ── telling ──

@@ -87,7 +87,8 @@ export function buildTopology(value: unknown): BuiltTopology {
     return value.build();
   } catch (error) {
     // An error of another copy of this package (the file may bring its own) keeps its code.
-    throw error instanceof Error && error.name === 'IsobarError' ? toIsobarError(error) : error;
+    const adopted = toIsobarError(error);
+    throw adopted.code === 'INTERNAL' ? error : adopted;
   }
 }
 
@@ -140,9 +141,8 @@ function evaluate(name: string, rawSettings: unknown, build: (b: TopologyBuilder
 
 function builderThrew(name: string, thrown: unknown, builder: GraphBuilder): IsobarError {
   const text = thrown instanceof Error ? thrown.message : show(thrown);
-  const code: ErrorCode = 'BUILDER_THREW';
   return new IsobarError(
-    code,
+    'BUILDER_THREW',
     `the function that builds topology ${show(name)} threw: ${text}`,
     {
       expected: 'a function that returns',

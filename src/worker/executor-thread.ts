@@ -391,6 +391,7 @@ export class ExecutorThread {
     this.#linkList = [...context.links.values()];
     this.#routes = routes;
     this.#connect(routes);
+    context.deliverHomeless();
     if (routes.lost) this.#markAll();
     if (fresh > 0 && !context.acking) this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);

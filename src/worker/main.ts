@@ -59,7 +59,7 @@ function main(): void {
   process.on('SIGUSR2', () => worker.reconnectPeers());
   // The event loop must not run dry while all that is awaited are rings.
   setInterval(() => undefined, 60_000);
-  orphan.setPresence(false, worker);
+  orphan.setPresence(false, worker, false);
   worker.start().catch((error: unknown) => {
     throw toIsobarError(error, 'WORKER_START_FAILED');
   });
@@ -80,13 +80,16 @@ class Orphanhood {
     this.#logger = logger;
   }
 
-  setPresence(present: boolean, worker: WorkerProcess): void {
+  /** `announceNow` false: at the start, when the supervisor is just about to be found. */
+  setPresence(present: boolean, worker: WorkerProcess, announceNow = true): void {
     for (const cancel of this.#timers.splice(0)) cancel();
     if (present) {
       void this.#withdraw();
       return;
     }
     const sinceMs = systemClock.nowMs();
+    // At once: a supervisor's grace is shorter than the period.
+    if (announceNow) void this.#announce(worker);
     this.#timers.push(systemClock.every(LIVENESS_MS, () => void this.#announce(worker)));
     const { keeper } = this.#launch;
     if (keeper === null) return;

@@ -151,8 +151,9 @@ export class SupervisorLink {
 
   async #connect(): Promise<void> {
     while (!this.#closed) {
+      let channel: Channel | undefined;
       try {
-        const channel = await connectChannel(this.#socketPath, {
+        channel = await connectChannel(this.#socketPath, {
           onEvent: (name, body) => this.#onEvent(name, body),
           onClose: (closed) => this.#onClose(closed),
         });
@@ -167,6 +168,8 @@ export class SupervisorLink {
         void this.#storeQueued();
         return;
       } catch (error) {
+        // A channel on which hello was not answered must not linger beside the next one.
+        channel?.close();
         if (hasCode(error, 'GENERATION_OUTDATED')) {
           this.#logger.warn('worker.refused', { message: error.message });
           this.#handlers.onRefused();

@@ -79,6 +79,11 @@ export class ThreadContext {
   newestEndpoint = -1;
   /** Credit for rows of endpoints that routes have not named yet, by endpoint and credit class. */
   readonly #earlyGrants = new Map<number, Map<number, number>>();
+  /**
+   * Acks and failures for roots that are nowhere now: rows can be here before the routes that say where their roots are.
+   * Bounded by the rows that were received; a root that comes back is another generation and ignores them.
+   */
+  #homeless: (() => void)[] = [];
   /** Milliseconds of the running turn; refreshed by the loop. */
   turnMs = 0;
 
@@ -245,7 +250,9 @@ export class ThreadContext {
       if (root.generation === rootGeneration) root.onAck(rootSequence, high, low);
       return;
     }
-    this.linkOfTask[rootTask]?.ack(rootTask, rootGeneration, rootSequence, high, low);
+    const link = this.linkOfTask[rootTask];
+    if (link !== undefined) link.ack(rootTask, rootGeneration, rootSequence, high, low);
+    else this.#homeless.push(() => this.ack(rootTask, rootGeneration, rootSequence, high, low));
   }
 
   fail(
@@ -260,13 +267,17 @@ export class ThreadContext {
       if (root.generation === rootGeneration) root.onFail(rootSequence, reason, failingTask);
       return;
     }
-    this.linkOfTask[rootTask]?.fail(
-      rootTask,
-      rootGeneration,
-      rootSequence,
-      FAILURE_REASONS.indexOf(reason),
-      failingTask,
-    );
+    const link = this.linkOfTask[rootTask];
+    if (link === undefined) {
+      this.#homeless.push(() => this.fail(rootTask, rootGeneration, rootSequence, reason, failingTask));
+      return;
+    }
+    link.fail(rootTask, rootGeneration, rootSequence, FAILURE_REASONS.indexOf(reason), failingTask);
+  }
+
+  /** Sends what waited for a root to be somewhere; call it when routes have changed. */
+  deliverHomeless(): void {
+    for (const deliver of this.#homeless.splice(0)) deliver();
   }
 
   ackSeveral(several: Int32Array, edgesHigh: number, edgesLow: number): void {

@@ -8,9 +8,9 @@ import { type Column, columns, counted, duration, grouped, micros, rate } from '
 import { latencyOf } from './view.js';
 
 export interface Drain {
-  /** Rows pending when the drain was asked for. */
+  /** Rows pending in the last report before the drain was asked for. */
   readonly pending: number;
-  /** Totals at that moment, to be compared with the final ones. */
+  /** Totals of that report, to be compared with the final ones. */
   readonly acked: number;
   readonly failed: number;
   readonly deadLetters: number;
@@ -50,7 +50,7 @@ export function accountsOf({ status }: Pick<RunEnd, 'status'>): Accounts {
   const givenUp = Math.min(Math.max(0, open - left), Math.max(0, failed - replayed - deadLetters));
   const readAgain = Math.max(0, open - left - givenUp);
   const isEveryRowAcked =
-    status.ackers === 0 ? null : isOver && !status.phase.drained && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
+    status.ackers === 0 ? null : isOver && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
   return { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked };
 }
 
@@ -80,15 +80,14 @@ export function exitCodeOf(end: RunEnd): number {
 export function drainSentence({ drain, status }: RunEnd): string | null {
   if (drain === null) return null;
   const { totals, phase } = status;
-  const completed = Math.max(0, totals.acked - drain.acked);
   const parts = [
-    `${counted(drain.pending, 'row')} pending at the signal`,
-    `${grouped(completed)} completed since`,
+    `${counted(Math.max(0, totals.acked - drain.acked), 'row')} completed after the signal`,
     `${grouped(Math.max(0, totals.failed - drain.failed))} failed`,
     ...(totals.deadLetters > drain.deadLetters ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')] : []),
     `${grouped(phase.kind === 'finished' ? 0 : totals.pending)} left`,
   ];
-  return `Drained: ${parts.join(', ')}.`;
+  const before = `${grouped(drain.pending)} ${drain.pending === 1 ? 'was' : 'were'} pending in the last report before it`;
+  return `Drained: ${parts.join(', ')} (${before}).`;
 }
 
 /** The final report, lines of plain text. */
