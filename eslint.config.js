@@ -3,20 +3,36 @@ import tseslint from 'typescript-eslint';
 const pureFolders = ['src/topology/**/*.ts', 'src/scheduling/**/*.ts'];
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'dist-tools/**', 'node_modules/**', '**/*.mjs', '**/*.cjs', 'eslint.config.js', 'vitest.config.ts'] },
+  {
+    ignores: [
+      'dist/**',
+      'dist-tools/**',
+      'node_modules/**',
+      '**/*.mjs',
+      '**/*.cjs',
+      'eslint.config.js',
+      'vitest.config.ts',
+    ],
+  },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },
     rules: {
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': [
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
-      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true }],
+      '@typescript-eslint/no-confusing-void-expression': [
+        'error',
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
       // Bounds are known where typed arrays are indexed; a check per element costs on the hot path.
       '@typescript-eslint/no-non-null-assertion': 'off',
       // Interfaces that user code implements may be sync or async.
@@ -27,7 +43,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/cli/**/*.ts', 'bench/**/*.ts', 'tools/**/*.ts', 'examples/**/*.ts'],
+    files: ['src/cli/**/*.ts', 'bench/**/*.ts', 'faults/**/*.ts', 'tools/**/*.ts', 'examples/**/*.ts'],
     rules: { 'no-console': 'off' },
   },
   {

@@ -118,8 +118,8 @@ function startRun(rows: number): Run {
       env: { ...process.env, FAULTS_DIRECTORY: sinks, FAULTS_ROWS: String(rows) },
     },
   );
-  child.stdout?.pipe(createWriteStream(output));
-  child.stderr?.pipe(createWriteStream(join(directory, 'errors.txt')));
+  child.stdout.pipe(createWriteStream(output));
+  child.stderr.pipe(createWriteStream(join(directory, 'errors.txt')));
   const exited = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   return { directory, sinks, child, exited, output };
 }

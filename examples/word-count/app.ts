@@ -98,7 +98,9 @@ const top = bolt({
         },
       },
       end() {
-        const frequent = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, SHOWN_WORDS);
+        const frequent = [...counts]
+          .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+          .slice(0, SHOWN_WORDS);
         console.log(`The ${frequent.length} most frequent of ${distinct} different words:`);
         for (const [word, count] of frequent) console.log(`${String(count).padStart(8)}  ${word}`);
         console.log(`${String(words).padStart(8)}  words in all`);

@@ -12,6 +12,7 @@ export function colorsFor(
 ): Colors {
   const { NO_COLOR, FORCE_COLOR, TERM } = environment;
   if (NO_COLOR !== undefined && NO_COLOR !== '') return plainColors;
-  if (FORCE_COLOR !== undefined && FORCE_COLOR !== '' && FORCE_COLOR !== '0') return picocolors.createColors(true);
+  if (FORCE_COLOR !== undefined && FORCE_COLOR !== '' && FORCE_COLOR !== '0')
+    return picocolors.createColors(true);
   return picocolors.createColors(stream.isTTY === true && TERM !== 'dumb');
 }

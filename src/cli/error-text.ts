@@ -17,7 +17,8 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
   const lines = [`${colors.red(colors.bold(error.code))}: ${error.message}`];
   for (const fact of FACTS) {
     const value = error.details[fact];
-    if (value !== undefined && !error.message.includes(value)) lines.push(`  ${fact.padEnd(8)}  ${indent(value, 12)}`);
+    if (value !== undefined && !error.message.includes(value))
+      lines.push(`  ${fact.padEnd(8)}  ${indent(value, 12)}`);
   }
   lines.push(...furtherFaults(error).map((fault) => `  - ${indent(fault, 4)}`));
   lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
@@ -33,7 +34,11 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
  */
 export function userFrames(error: ErrorRecord, { prefixes }: OwnPlace): readonly string[] {
   const causes: ErrorRecord[] = [];
-  for (let one: ErrorRecord | undefined = error; one !== undefined && causes.length < MAX_CAUSES; one = one.cause) {
+  for (
+    let one: ErrorRecord | undefined = error;
+    one !== undefined && causes.length < MAX_CAUSES;
+    one = one.cause
+  ) {
     causes.push(one);
   }
   for (const { stack } of causes.reverse()) {

@@ -4,7 +4,12 @@ import { accountsOf, exitCodeOf, outcomeOf, type RunEnd } from './view/report.js
 import type { ProblemView, RunView } from './view/view.js';
 import { latencyOf } from './view/view.js';
 
-export function submittedLine(topologyId: string, name: string, notes: readonly string[], atMs: number): object {
+export function submittedLine(
+  topologyId: string,
+  name: string,
+  notes: readonly string[],
+  atMs: number,
+): object {
   return { type: 'submitted', atMs, topology: name, topologyId, notes };
 }
 
@@ -35,12 +40,21 @@ export function outputLine(worker: string, text: string): object {
 }
 
 /** The first occurrence of an error in a task. */
-export function problemLine({ component, task, error }: ProblemView, frames: readonly string[], atMs: number): object {
+export function problemLine(
+  { component, task, error }: ProblemView,
+  frames: readonly string[],
+  atMs: number,
+): object {
   return { type: 'problem', atMs, component, task, ...errorFields(error, frames) };
 }
 
 /** Something that the run did not survive. */
-export function errorLine(error: ErrorRecord, frames: readonly string[], exitCode: number, atMs: number): object {
+export function errorLine(
+  error: ErrorRecord,
+  frames: readonly string[],
+  exitCode: number,
+  atMs: number,
+): object {
   return { type: 'error', atMs, ...errorFields(error, frames), exitCode };
 }
 

@@ -30,7 +30,11 @@ Exit codes: 0 ok, 1 failed or dead letters, 2 usage, 3 not submitted, 4 local cl
  * @param words without the names of node and of the script
  * @returns the exit code
  */
-export async function runProgram(words: readonly string[], commands: Commands, text: ProgramText): Promise<number> {
+export async function runProgram(
+  words: readonly string[],
+  commands: Commands,
+  text: ProgramText,
+): Promise<number> {
   let exitCode: number = ExitCode.ok;
   const program = new Command('isobar')
     .description('Runs typed topologies of spouts and bolts on all cores, every row at least once.')
@@ -41,7 +45,9 @@ export async function runProgram(words: readonly string[], commands: Commands, t
     .action(() => program.help({ error: true }));
   program
     .command('run')
-    .description('Run a topology on this machine: starts the daemons and workers, shows it live, ends with it.')
+    .description(
+      'Run a topology on this machine: starts the daemons and workers, shows it live, ends with it.',
+    )
     .argument('<file>', 'TypeScript or JavaScript file whose default export is a topology')
     .option('-w, --workers <count>', 'worker processes (setting topology.workers)')
     .option('-s, --set <key=value>', 'a setting, see docs/settings.md (repeatable)', collect, [])
@@ -49,7 +55,10 @@ export async function runProgram(words: readonly string[], commands: Commands, t
     .option('--json', 'one JSON line a second and a summary, see docs/json-output.md', false)
     .option('-q, --quiet', 'only what the topology itself prints, and errors', false)
     .option('--no-check', 'do not type-check the file')
-    .option('--state <directory>', 'keep durable state here, one run at a time (default: a private directory, removed at the end)')
+    .option(
+      '--state <directory>',
+      'keep durable state here, one run at a time (default: a private directory, removed at the end)',
+    )
     .option('--keep', 'keep logs and state after a clean end', false)
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags: RunFlags) => {

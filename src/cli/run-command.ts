@@ -41,7 +41,8 @@ export async function runCommand(file: string, flags: RunFlags, surroundings: Su
       : await runOnce(options, display, surroundings);
   } catch (error) {
     const fault = toIsobarError(error);
-    const exitCode = fault.code === 'USAGE' || fault.code === 'SETTINGS_INVALID' ? ExitCode.usage : ExitCode.failed;
+    const exitCode =
+      fault.code === 'USAGE' || fault.code === 'SETTINGS_INVALID' ? ExitCode.usage : ExitCode.failed;
     display.failure(toErrorRecord(fault), exitCode);
     return exitCode;
   } finally {
@@ -60,7 +61,9 @@ function chooseDisplay({ json, quiet }: RunFlags, { out, err, environment }: Sur
 
 async function runOnce(options: RunOptions, display: Display, surroundings: Surroundings): Promise<number> {
   const [drain, force] = [new AbortController(), new AbortController()];
-  const stop = surroundings.onInterrupt(() => (drain.signal.aborted ? force : drain).abort(new Error('interrupted')));
+  const stop = surroundings.onInterrupt(() =>
+    (drain.signal.aborted ? force : drain).abort(new Error('interrupted')),
+  );
   try {
     return await runSession(options, display, {
       drain: drain.signal,
@@ -73,7 +76,11 @@ async function runOnce(options: RunOptions, display: Display, surroundings: Surr
 }
 
 /** Until a signal: runs, and once the run has ended or a file has changed, runs again. */
-async function runWatching(options: RunOptions, display: Display, surroundings: Surroundings): Promise<number> {
+async function runWatching(
+  options: RunOptions,
+  display: Display,
+  surroundings: Surroundings,
+): Promise<number> {
   let inputs: readonly string[] = [resolve(options.file)];
   const ended = new AbortController();
   for (;;) {

@@ -50,7 +50,10 @@ export function readRunOptions(file: string, flags: RunFlags): RunOptions {
   const add = (key: string, value: string, flag: string): void => {
     const name = canonicalSettingName(key) ?? key;
     if (given.has(name)) {
-      throw new IsobarError('USAGE', `setting ${name} is given twice`, { expected: 'one value', where: flag });
+      throw new IsobarError('USAGE', `setting ${name} is given twice`, {
+        expected: 'one value',
+        where: flag,
+      });
     }
     given.set(name, value);
     raw[key] = value;

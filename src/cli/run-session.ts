@@ -5,7 +5,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterStatus, TopologyStatus } from '../api/index.js';
 import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
-import { type LocalCluster, prepareSubmission, resolveEntry, startLocalCluster, stopBundler, type Submission } from '../engines/index.js';
+import {
+  type LocalCluster,
+  prepareSubmission,
+  resolveEntry,
+  startLocalCluster,
+  stopBundler,
+  type Submission,
+} from '../engines/index.js';
 import type { Display } from './display/display.js';
 import { ExitCode } from './exit-code.js';
 import { OutputTail } from './output-tail.js';
@@ -27,7 +34,13 @@ export interface SessionControls {
   onInputs?(inputs: readonly string[]): void;
 }
 
-const TRANSIENT = ['CONNECTION_LOST', 'REQUEST_TIMEOUT', 'NOT_LEADER', 'COORDINATOR_UNAVAILABLE', 'SESSION_EXPIRED'] as const;
+const TRANSIENT = [
+  'CONNECTION_LOST',
+  'REQUEST_TIMEOUT',
+  'NOT_LEADER',
+  'COORDINATOR_UNAVAILABLE',
+  'SESSION_EXPIRED',
+] as const;
 const RETRY_MS = 200;
 /** A short run should not wait for the next look; a long one should not cost anything. */
 const BRISK_MS = 200;
@@ -39,7 +52,11 @@ const SETTLE_MS = 3000;
 const MAX_PROBLEMS = 50;
 
 /** Runs a file and resolves to the exit code; errors have been shown. */
-export async function runSession(options: RunOptions, display: Display, controls: SessionControls): Promise<number> {
+export async function runSession(
+  options: RunOptions,
+  display: Display,
+  controls: SessionControls,
+): Promise<number> {
   let cluster: LocalCluster | undefined;
   let exitCode: number = ExitCode.failed;
   try {
@@ -48,7 +65,8 @@ export async function runSession(options: RunOptions, display: Display, controls
     cluster = startLocalCluster({
       settings: options.clusterSettings,
       workerStopTimeoutMs: options.settings['supervisor.worker-stop-timeout'],
-      onDaemonEnd: (how) => display.note(`the local daemon ended (${how}) and is started again; workers go on`),
+      onDaemonEnd: (how) =>
+        display.note(`the local daemon ended (${how}) and is started again; workers go on`),
       ...place,
       ...(options.stateDirectory === undefined ? {} : { stateDirectory: options.stateDirectory }),
     });
@@ -192,7 +210,12 @@ class Session {
     this.#display.note(`draining ${pending} pending rows; once more to stop at once`);
   }
 
-  async #forceEnd(topologyId: string, name: string, tail: OutputTail, before: TopologyStatus): Promise<RunEnd> {
+  async #forceEnd(
+    topologyId: string,
+    name: string,
+    tail: OutputTail,
+    before: TopologyStatus,
+  ): Promise<RunEnd> {
     let last = before;
     const deadlineMs = systemClock.nowMs() + SETTLE_MS;
     try {
@@ -229,12 +252,15 @@ class Session {
     const { drain, force, refreshMs } = this.#controls;
     const isYoung = systemClock.nowMs() - this.#startedMs < BRISK_TIME_MS;
     const isEnding = status !== undefined && status.phase.kind !== 'active';
-    const periodMs =
-      status === undefined ? RETRY_MS : isEnding ? ENDING_MS : isYoung ? BRISK_MS : CALM_MS;
+    const periodMs = status === undefined ? RETRY_MS : isEnding ? ENDING_MS : isYoung ? BRISK_MS : CALM_MS;
     const waiting = [drain, force].filter((signal) => !signal.aborted);
     const signal = waiting.length === 0 ? undefined : AbortSignal.any(waiting);
     try {
-      await pause(Math.min(periodMs, Math.max(refreshMs, ENDING_MS)), undefined, signal === undefined ? {} : { signal });
+      await pause(
+        Math.min(periodMs, Math.max(refreshMs, ENDING_MS)),
+        undefined,
+        signal === undefined ? {} : { signal },
+      );
     } catch {
       // Woken by a signal: the next look acts on it.
       return;
@@ -247,7 +273,8 @@ function isTransient(error: unknown): boolean {
 }
 
 function exitCodeOfError(error: unknown, { drain }: SessionControls): number {
-  if (drain.aborted && !(error instanceof IsobarError && hasCode(error, 'DAEMON_LOST'))) return ExitCode.interrupted;
+  if (drain.aborted && !(error instanceof IsobarError && hasCode(error, 'DAEMON_LOST')))
+    return ExitCode.interrupted;
   if (hasCode(error, 'DAEMON_LOST')) return ExitCode.clusterLost;
   return ExitCode.notSubmitted;
 }

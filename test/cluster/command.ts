@@ -1,12 +1,21 @@
 /** Runs the real command line as users do: in a folder of their own, without a terminal, its output collected. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The build under test; a packed installation can be tested by naming its command. */
-export const CLI = process.env['ISOBAR_CLI'] ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+export const CLI =
+  process.env['ISOBAR_CLI'] ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface Ended {
@@ -24,7 +33,10 @@ export class RunningCommand {
   stdout = '';
   stderr = '';
 
-  constructor(words: readonly string[], options: { directory: string; home: string; environment?: Record<string, string> }) {
+  constructor(
+    words: readonly string[],
+    options: { directory: string; home: string; environment?: Record<string, string> },
+  ) {
     this.home = options.home;
     this.child = spawn(process.execPath, [CLI, ...words], {
       cwd: options.directory,
@@ -34,7 +46,9 @@ export class RunningCommand {
     this.child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     this.child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     this.ended = new Promise((resolve) => {
-      this.child.on('close', (code, signal) => resolve({ code, signal, stdout: this.stdout, stderr: this.stderr }));
+      this.child.on('close', (code, signal) =>
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr }),
+      );
     });
   }
 
@@ -69,7 +83,10 @@ export class Workshop {
     return full;
   }
 
-  start(words: readonly string[], options: { directory?: string; environment?: Record<string, string> } = {}): RunningCommand {
+  start(
+    words: readonly string[],
+    options: { directory?: string; environment?: Record<string, string> } = {},
+  ): RunningCommand {
     const command = new RunningCommand(words, {
       directory: options.directory ?? this.directory,
       home: this.home,
@@ -121,7 +138,11 @@ function processesBelow(directory: string): { pid: number; kind: 'daemon' | 'wor
       return [];
     }
     if (!words.includes(directory)) return [];
-    const kind = words.includes('daemon-main.js') ? 'daemon' : words.includes('worker/main.js') ? 'worker' : 'other';
+    const kind = words.includes('daemon-main.js')
+      ? 'daemon'
+      : words.includes('worker/main.js')
+        ? 'worker'
+        : 'other';
     return [{ pid: Number(name), kind }];
   });
 }

@@ -28,7 +28,14 @@ describe('a bounded run', () => {
 
   it('prints with --json one object a line, the summary last', async () => {
     workshop.write('json.ts', numbersApp(2000));
-    const command = workshop.start(['run', 'json.ts', '--no-check', '--json', '--set', 'topology.executor-threads=2']);
+    const command = workshop.start([
+      'run',
+      'json.ts',
+      '--no-check',
+      '--json',
+      '--set',
+      'topology.executor-threads=2',
+    ]);
     const { code } = await command.ended;
     const lines = command.lines();
     expect(lines[0]).toMatchObject({ type: 'submitted', topology: 'numbers' });
@@ -47,9 +54,12 @@ describe('a bounded run', () => {
   });
 
   it('counts the words of the Brown corpus, every line acked', async () => {
-    const { code, stdout } = await workshop.run(['run', 'examples/word-count/app.ts', '--no-check', '--workers', '2'], {
-      directory: ROOT,
-    });
+    const { code, stdout } = await workshop.run(
+      ['run', 'examples/word-count/app.ts', '--no-check', '--workers', '2'],
+      {
+        directory: ROOT,
+      },
+    );
     expect(stdout).toMatch(/69971 {2}the\n/);
     expect(stdout).toMatch(/1013319 {2}words in all/);
     expect(stdout).toContain('Every one of 57,340 rows was acked.');
@@ -57,7 +67,10 @@ describe('a bounded run', () => {
   });
 
   it('puts poisonous rows into a dead-letter file that it names, keeps, and fails for', async () => {
-    workshop.write('poison.ts', numbersApp(10).replace('total += value;', "if (value === 3) throw new Error('three'); total += value;"));
+    workshop.write(
+      'poison.ts',
+      numbersApp(10).replace('total += value;', "if (value === 3) throw new Error('three'); total += value;"),
+    );
     const command = workshop.start(['run', 'poison.ts', '--no-check', '--json']);
     const { code } = await command.ended;
     const summary = command.line('summary');
@@ -75,7 +88,10 @@ describe('an unbounded run', () => {
   it('drains at the first signal and says what it drained', async () => {
     workshop.write('endless.ts', numbersApp(null, { name: 'endless' }));
     const command = workshop.start(['run', 'endless.ts', '--no-check']);
-    await until('rows flow', () => /running .* [1-9]\d* rows acked/.test(command.stderr) || command.stdout.includes('ready'));
+    await until(
+      'rows flow',
+      () => /running .* [1-9]\d* rows acked/.test(command.stderr) || command.stdout.includes('ready'),
+    );
     command.child.kill('SIGINT');
     const { code, stdout } = await command.ended;
     expect(stdout).toMatch(/Drained: \d+ rows? completed after the signal, 0 failed, 0 left/);
@@ -85,9 +101,15 @@ describe('an unbounded run', () => {
   });
 
   it('ends at once at the second signal, whatever user code does', async () => {
-    workshop.write('stuck.ts', numbersApp(null, { name: 'stuck' }).replace('total += value;', 'for (;;) total += value;'));
+    workshop.write(
+      'stuck.ts',
+      numbersApp(null, { name: 'stuck' }).replace('total += value;', 'for (;;) total += value;'),
+    );
     const command = workshop.start(['run', 'stuck.ts', '--no-check', '--json']);
-    await until('a worker runs', () => command.stdout.includes('"ready"') || command.stdout.includes('is ready'));
+    await until(
+      'a worker runs',
+      () => command.stdout.includes('"ready"') || command.stdout.includes('is ready'),
+    );
     command.child.kill('SIGTERM');
     await until('it drains', () => command.line('note'));
     command.child.kill('SIGTERM');
@@ -100,14 +122,23 @@ describe('an unbounded run', () => {
   it('survives the death of its daemon without a restart of a worker', async () => {
     workshop.write('daemon.ts', numbersApp(null, { name: 'daemon' }));
     const command = workshop.start(['run', 'daemon.ts', '--no-check', '--json']);
-    const acked = (): number => Number((command.line('status')?.['totals'] as { acked?: number } | undefined)?.acked ?? 0);
+    const acked = (): number =>
+      Number((command.line('status')?.['totals'] as { acked?: number } | undefined)?.acked ?? 0);
     await until('rows flow', () => acked() > 0);
     const before = workshop.processes();
     process.kill(before.find(({ kind }) => kind === 'daemon')!.pid, 'SIGKILL');
     await until('it is told', () => command.lines().some(({ text }) => /started again/.test(String(text))));
     const told = command.lines().length;
-    await until('rows are reported again', () => command.lines().slice(told).some(({ type }) => type === 'status') && acked() > 0);
-    const workers = (of: typeof before): number[] => of.filter(({ kind }) => kind === 'worker').map(({ pid }) => pid);
+    await until(
+      'rows are reported again',
+      () =>
+        command
+          .lines()
+          .slice(told)
+          .some(({ type }) => type === 'status') && acked() > 0,
+    );
+    const workers = (of: typeof before): number[] =>
+      of.filter(({ kind }) => kind === 'worker').map(({ pid }) => pid);
     expect(workers(workshop.processes())).toEqual(workers(before));
     command.child.kill('SIGINT');
     expect((await command.ended).code).toBe(0);
@@ -117,7 +148,9 @@ describe('an unbounded run', () => {
 describe('two runs', () => {
   it('do not collide', async () => {
     workshop.write('twice.ts', numbersApp(3000, { name: 'twice' }));
-    const both = await Promise.all([1, 2].map(() => workshop.run(['run', 'twice.ts', '--no-check', '--quiet'])));
+    const both = await Promise.all(
+      [1, 2].map(() => workshop.run(['run', 'twice.ts', '--no-check', '--quiet'])),
+    );
     for (const { code, stdout } of both) {
       expect(stdout).toContain('the sum is 4498500');
       expect(code).toBe(0);
@@ -144,7 +177,10 @@ describe('two runs', () => {
 describe('--watch', () => {
   it('runs again when a file that it imports changes', async () => {
     workshop.write('watched/word.ts', "export const word: string = 'first';\n");
-    workshop.write('watched/app.ts', `import { word } from './word.js';\n${numbersApp(10).replace("'the sum is '", "word + ' sum '")}`);
+    workshop.write(
+      'watched/app.ts',
+      `import { word } from './word.js';\n${numbersApp(10).replace("'the sum is '", "word + ' sum '")}`,
+    );
     const command = workshop.start(['run', 'watched/app.ts', '--no-check', '--watch', '--quiet']);
     await until('it has run', () => command.stdout.includes('first sum 45'));
     workshop.write('watched/word.ts', "export const word: string = 'second';\n");

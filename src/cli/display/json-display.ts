@@ -2,7 +2,15 @@
 import type { ErrorRecord } from '../../base/index.js';
 import { plainColors } from '../colors.js';
 import { errorText, type OwnPlace, userFrames } from '../error-text.js';
-import { errorLine, noteLine, outputLine, problemLine, statusLine, submittedLine, summaryLine } from '../json-lines.js';
+import {
+  errorLine,
+  noteLine,
+  outputLine,
+  problemLine,
+  statusLine,
+  submittedLine,
+  summaryLine,
+} from '../json-lines.js';
 import type { RunEnd } from '../view/report.js';
 import type { ProblemView, RunView } from '../view/view.js';
 import type { Display, TextStream } from './display.js';

@@ -28,7 +28,9 @@ export class LiveScreen {
     const shown = lines.length <= height ? lines : [...lines.slice(0, height - 1), '…'];
     const start = this.#isOpen ? '' : HIDE_CURSOR;
     this.#isOpen = true;
-    this.#stream.write(start + this.#toTop() + shown.map((line) => `${line}${ERASE_LINE_END}\n`).join('') + ERASE_BELOW);
+    this.#stream.write(
+      start + this.#toTop() + shown.map((line) => `${line}${ERASE_LINE_END}\n`).join('') + ERASE_BELOW,
+    );
     this.#drawn = shown;
   }
 

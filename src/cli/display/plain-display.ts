@@ -84,7 +84,11 @@ export class PlainDisplay implements Display {
 }
 
 /** An error in a task, with where it happened. */
-export function problemText({ component, task, error }: ProblemView, place: OwnPlace, colors: Colors): string {
+export function problemText(
+  { component, task, error }: ProblemView,
+  place: OwnPlace,
+  colors: Colors,
+): string {
   const where = component === '' ? '' : `${colors.dim(`${component}${task === 0 ? '' : ` task ${task}`}`)} `;
   return `${where}${errorText(error, place, colors)}`;
 }

@@ -50,7 +50,9 @@ export function accountsOf({ status }: Pick<RunEnd, 'status'>): Accounts {
   const givenUp = Math.min(Math.max(0, open - left), Math.max(0, failed - replayed - deadLetters));
   const readAgain = Math.max(0, open - left - givenUp);
   const isEveryRowAcked =
-    status.ackers === 0 ? null : isOver && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
+    status.ackers === 0
+      ? null
+      : isOver && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
   return { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked };
 }
 
@@ -83,7 +85,9 @@ export function drainSentence({ drain, status }: RunEnd): string | null {
   const parts = [
     `${counted(Math.max(0, totals.acked - drain.acked), 'row')} completed after the signal`,
     `${grouped(Math.max(0, totals.failed - drain.failed))} failed`,
-    ...(totals.deadLetters > drain.deadLetters ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')] : []),
+    ...(totals.deadLetters > drain.deadLetters
+      ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')]
+      : []),
     `${grouped(phase.kind === 'finished' ? 0 : totals.pending)} left`,
   ];
   const before = `${grouped(drain.pending)} ${drain.pending === 1 ? 'was' : 'were'} pending in the last report before it`;
@@ -126,13 +130,17 @@ function totalsColumns(): readonly Column<TopologyStatus['components'][number]>[
 
 function accountSentences(end: RunEnd): readonly string[] {
   const { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked } = accountsOf(end);
-  if (isEveryRowAcked === null) return [`${counted(rows, 'row')} emitted; acking is off, so nobody waited for them.`];
-  if (isEveryRowAcked) return [rows === 1 ? 'The one row was acked.' : `Every one of ${counted(rows, 'row')} was acked.`];
+  if (isEveryRowAcked === null)
+    return [`${counted(rows, 'row')} emitted; acking is off, so nobody waited for them.`];
+  if (isEveryRowAcked)
+    return [rows === 1 ? 'The one row was acked.' : `Every one of ${counted(rows, 'row')} was acked.`];
   const parts = [
     `${grouped(acked)} acked`,
     ...(deadLetters > 0 ? [counted(deadLetters, 'dead letter')] : []),
     ...(givenUp > 0 ? [`${grouped(givenUp)} failed and not replayed, for want of a position`] : []),
-    ...(readAgain > 0 ? [`${grouped(readAgain)} under way when their spout was lost (read again if they have positions)`] : []),
+    ...(readAgain > 0
+      ? [`${grouped(readAgain)} under way when their spout was lost (read again if they have positions)`]
+      : []),
     ...(left > 0 ? [`${grouped(left)} not acked`] : []),
   ];
   return [`Of ${counted(rows, 'row')}: ${parts.join(', ')}.`];

@@ -1,6 +1,18 @@
 /** The live screen of a run as lines of text: a pure function of what is to be shown and the width. */
 import type { Colors } from '../colors.js';
-import { type Column, columns, compact, counted, cut, duration, grouped, megabytes, micros, printable, rate } from './format.js';
+import {
+  type Column,
+  columns,
+  compact,
+  counted,
+  cut,
+  duration,
+  grouped,
+  megabytes,
+  micros,
+  printable,
+  rate,
+} from './format.js';
 import type { ComponentView, RunView, WorkerView } from './view.js';
 
 /** From this width on, numbers are written out and there are more columns. */
@@ -56,7 +68,9 @@ function componentColumns(isWide: boolean): readonly Column<ComponentView>[] {
   const bolts = (row: ComponentView, text: string): string => (row.kind === 'spout' ? '–' : text);
   return [
     { title: 'component', align: 'left', cell: ({ id }) => printable(id) },
-    ...(isWide ? [{ title: 'kind', align: 'left', cell: ({ kind }) => kind } satisfies Column<ComponentView>] : []),
+    ...(isWide
+      ? [{ title: 'kind', align: 'left', cell: ({ kind }) => kind } satisfies Column<ComponentView>]
+      : []),
     right(isWide ? 'executors' : 'exec', ({ executors }) => compact(executors)),
     ...(isWide ? [right('tasks', ({ tasks }) => compact(tasks))] : []),
     right('in/s', (row) => bolts(row, rate(row.executedPerSecond))),
@@ -101,12 +115,15 @@ interface Notice {
 
 /** What asks for attention, most urgent first. */
 function notices(view: RunView): readonly Notice[] {
-  const { reportAgeMs, problems, unplacedExecutors, unplacedReason, lastError, errorCount, lostStates } = view;
+  const { reportAgeMs, problems, unplacedExecutors, unplacedReason, lastError, errorCount, lostStates } =
+    view;
   const found: Notice[] = [];
   const say = (text: string, isError = false): void => void found.push({ text: printable(text), isError });
   for (const { code, message } of problems.slice(0, 3)) say(`${code}: ${message}`, true);
   if (unplacedExecutors > 0) {
-    say(`${counted(unplacedExecutors, 'executor')} without a slot${unplacedReason === null ? '' : `: ${unplacedReason}`}`);
+    say(
+      `${counted(unplacedExecutors, 'executor')} without a slot${unplacedReason === null ? '' : `: ${unplacedReason}`}`,
+    );
   }
   if (reportAgeMs !== null && reportAgeMs > SILENT_MS && view.phase !== 'finished') {
     say(`no worker has reported for ${duration(reportAgeMs)}`);
@@ -120,7 +137,9 @@ function notices(view: RunView): readonly Notice[] {
   const oldest = view.oldestPending;
   if (oldest !== null && oldest.ageMs >= OLD_ROW_MS) {
     const holder = oldest.heldBy === null ? '' : `, held by ${oldest.heldBy}`;
-    say(`oldest pending row: ${oldest.row} of ${oldest.component} task ${oldest.task}, for ${duration(oldest.ageMs)}${holder}`);
+    say(
+      `oldest pending row: ${oldest.row} of ${oldest.component} task ${oldest.task}, for ${duration(oldest.ageMs)}${holder}`,
+    );
   }
   return found;
 }

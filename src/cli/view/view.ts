@@ -84,7 +84,9 @@ export function buildView(history: History): RunView | undefined {
   const perSecond = (now: number, then: number | undefined): number | null =>
     window === undefined ? null : Math.max(0, (now - (then ?? 0)) / window.seconds);
   const last = status.errors.at(-1);
-  const ages = status.workers.flatMap(({ heartbeatAgeMs }) => (heartbeatAgeMs === null ? [] : [heartbeatAgeMs]));
+  const ages = status.workers.flatMap(({ heartbeatAgeMs }) =>
+    heartbeatAgeMs === null ? [] : [heartbeatAgeMs],
+  );
   return {
     topology: status.name,
     topologyId: status.id,
@@ -117,7 +119,10 @@ export function buildView(history: History): RunView | undefined {
     }),
     workers: status.workers.map((worker) => workerView(worker, window)),
     errorCount: status.errors.reduce((sum, { count }) => sum + count, 0),
-    lastError: last === undefined ? null : { component: last.component, task: last.task, error: last.error, count: last.count },
+    lastError:
+      last === undefined
+        ? null
+        : { component: last.component, task: last.task, error: last.error, count: last.count },
     problems: status.problems,
     unplacedExecutors: status.unplacedExecutors,
     unplacedReason: status.unplacedReason,

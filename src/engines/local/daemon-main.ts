@@ -12,7 +12,14 @@ import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { serveControl } from '../../api/index.js';
-import { compileSettings, createLogger, type Logger, Shutdown, systemClock, toErrorRecord } from '../../base/index.js';
+import {
+  compileSettings,
+  createLogger,
+  type Logger,
+  Shutdown,
+  systemClock,
+  toErrorRecord,
+} from '../../base/index.js';
 import {
   connectEmbeddedCoordination,
   type Coordination,
@@ -133,7 +140,10 @@ function main(): void {
   }
   // Written by the keeper of the same version.
   const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as DaemonLaunch;
-  const logger = createLogger({ fileDescriptor: openSync(launch.directory.daemonLog, 'a'), fields: { pid: process.pid } });
+  const logger = createLogger({
+    fileDescriptor: openSync(launch.directory.daemonLog, 'a'),
+    fields: { pid: process.pid },
+  });
   process.on('uncaughtException', (error) => {
     const { code, message, stack } = toErrorRecord(error);
     logger.error('daemon.crashed', { code, message, stack });

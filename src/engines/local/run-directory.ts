@@ -9,7 +9,16 @@
  * Directories of runs that are dead are swept when the next run starts; what may be data of a user (dead letters, a
  * state directory of their own) is never removed.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IsobarError, makePrivateDirectory, MAX_SOCKET_PATH_BYTES, toIsobarError } from '../../base/index.js';
@@ -86,7 +95,11 @@ function runDirectory(path: string, socketDirectory: string, given: string | und
  * Returns whether something was kept.
  */
 export function removeRunDirectory(
-  { path, socketDirectory, deadLetterDirectory }: Pick<RunDirectory, 'path' | 'socketDirectory' | 'deadLetterDirectory'>,
+  {
+    path,
+    socketDirectory,
+    deadLetterDirectory,
+  }: Pick<RunDirectory, 'path' | 'socketDirectory' | 'deadLetterDirectory'>,
   options: { keepLogs: boolean },
 ): boolean {
   removeSockets(path, socketDirectory);
@@ -120,7 +133,10 @@ function removeSockets(path: string, socketDirectory: string): void {
  *
  * @param isInUse whether some process was started with a file below this directory
  */
-export function sweepDeadRuns(base: string | undefined, isInUse: (path: string) => boolean): readonly string[] {
+export function sweepDeadRuns(
+  base: string | undefined,
+  isInUse: (path: string) => boolean,
+): readonly string[] {
   const swept: string[] = [];
   const root = base ?? tmpdir();
   if (!existsSync(root)) return swept;
@@ -173,10 +189,15 @@ export function checkStateDirectory(path: string): void {
     writeFileSync(probe, '');
     rmSync(probe);
   } catch (error) {
-    throw new IsobarError('STATE_DIRECTORY_UNUSABLE', `the state directory ${path} cannot be used`, {
-      expected: 'a directory that can be written',
-      found: error instanceof Error ? error.message : String(error),
-      where: path,
-    }, error);
+    throw new IsobarError(
+      'STATE_DIRECTORY_UNUSABLE',
+      `the state directory ${path} cannot be used`,
+      {
+        expected: 'a directory that can be written',
+        found: error instanceof Error ? error.message : String(error),
+        where: path,
+      },
+      error,
+    );
   }
 }

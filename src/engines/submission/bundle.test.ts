@@ -35,30 +35,51 @@ beforeAll(() => {
   project = realpathSync(mkdtempSync(join(tmpdir(), 'isobar-bundle-')));
   elsewhere = realpathSync(mkdtempSync(join(tmpdir(), 'isobar-elsewhere-')));
   write('fake-isobar.mjs', 'export const topology = (name) => ({ name });');
-  writePackage('plain-cjs', { main: 'index.js' }, {
-    'index.js': "const { join } = require('node:path'); exports.place = () => join('a', 'b'); exports.dir = __dirname;",
-  });
-  writePackage('plain-esm', { type: 'module', exports: { '.': { import: './m.js' }, './deep': './deep.js' } }, {
-    'm.js': "import './deep.js'; export const url = import.meta.url; export default 'esm';",
-    'deep.js': "export const deep = 'deep';",
-  });
-  writePackage('reads-files', { type: 'module', exports: './index.js' }, {
-    'index.js':
-      "import { readFileSync } from 'node:fs'; export const text = readFileSync(new URL('./data.txt', import.meta.url), 'utf8');",
-    'data.txt': 'own data',
-  });
-  writePackage('dual', { exports: { '.': { module: './wrong.js', import: './index.mjs', require: './index.cjs' } } }, {
-    'index.mjs': "export const kind = 'import';",
-    'index.cjs': "exports.kind = 'require';",
-    'wrong.js': "export const kind = 'module';",
-  });
+  writePackage(
+    'plain-cjs',
+    { main: 'index.js' },
+    {
+      'index.js':
+        "const { join } = require('node:path'); exports.place = () => join('a', 'b'); exports.dir = __dirname;",
+    },
+  );
+  writePackage(
+    'plain-esm',
+    { type: 'module', exports: { '.': { import: './m.js' }, './deep': './deep.js' } },
+    {
+      'm.js': "import './deep.js'; export const url = import.meta.url; export default 'esm';",
+      'deep.js': "export const deep = 'deep';",
+    },
+  );
+  writePackage(
+    'reads-files',
+    { type: 'module', exports: './index.js' },
+    {
+      'index.js':
+        "import { readFileSync } from 'node:fs'; export const text = readFileSync(new URL('./data.txt', import.meta.url), 'utf8');",
+      'data.txt': 'own data',
+    },
+  );
+  writePackage(
+    'dual',
+    { exports: { '.': { module: './wrong.js', import: './index.mjs', require: './index.cjs' } } },
+    {
+      'index.mjs': "export const kind = 'import';",
+      'index.cjs': "exports.kind = 'require';",
+      'wrong.js': "export const kind = 'module';",
+    },
+  );
   writePackage('with-json', {}, { 'data.json': '{"answer":42}' });
   const require = createRequire(import.meta.url);
   const addon = dirname(require.resolve('@msgpackr-extract/msgpackr-extract-linux-x64/package.json'));
   cpSync(addon, join(project, 'node_modules/native-addon'), { recursive: true });
-  writePackage('native-addon', { main: 'index.js' }, {
-    'index.js': "module.exports = require('./node.napi.glibc.node');",
-  });
+  writePackage(
+    'native-addon',
+    { main: 'index.js' },
+    {
+      'index.js': "module.exports = require('./node.napi.glibc.node');",
+    },
+  );
 });
 
 afterAll(async () => {
@@ -88,6 +109,17 @@ describe('bundleTopology', () => {
       42,
       'y',
     ]);
+  });
+
+  it('finds named exports of CommonJS packages that only show when they run', async () => {
+    writePackage('computed', { main: 'index.js' }, {
+      'index.js': "const names = ['one', 'two']; names.forEach((name, i) => { module.exports[name] = i + 1; });",
+    });
+    const file = write(
+      'src/computed.ts',
+      "import whole, { one, two } from 'computed'; console.log(JSON.stringify([one, two, whole.two]));",
+    );
+    expect(await run(file)).toEqual([1, 2, 2]);
   });
 
   it('loads a native addon through its package, by path and by require', async () => {
@@ -143,8 +175,14 @@ console.log(JSON.stringify([text, mine, import.meta.url, here, kind]));`,
   });
 
   it('keeps stacks pointing into the source wherever the bundle lies', async () => {
-    write('src/lib/throws.ts', 'type Ignored = string;\n\nexport function fail(): never {\n  throw new Error("boom");\n}\n');
-    const file = write('src/stack.ts', "import { fail } from './lib/throws.js';\nconst at = import.meta.url;\nfail();\n");
+    write(
+      'src/lib/throws.ts',
+      'type Ignored = string;\n\nexport function fail(): never {\n  throw new Error("boom");\n}\n',
+    );
+    const file = write(
+      'src/stack.ts',
+      "import { fail } from './lib/throws.js';\nconst at = import.meta.url;\nfail();\n",
+    );
     const bundle = await bundleTopology(file);
     const place = join(elsewhere, 'bundle.mjs');
     writeFileSync(place, bundle.code);
@@ -155,15 +193,26 @@ console.log(JSON.stringify([text, mine, import.meta.url, here, kind]));`,
   });
 
   it('names its inputs, so that they can be watched', async () => {
-    const file = write('src/watched.ts', "import { fail } from './lib/throws.js'; import 'plain-cjs'; fail();");
+    const file = write(
+      'src/watched.ts',
+      "import { fail } from './lib/throws.js'; import 'plain-cjs'; fail();",
+    );
     const { inputs } = await bundleTopology(file);
     expect([...inputs].sort()).toEqual([join(project, 'src/lib/throws.ts'), file]);
   });
 
   it.each([
     ['a syntax error', 'export const = 1;', /broken\.ts:1:14: Expected identifier/],
-    ['an import that cannot be resolved', "import 'no-such-package';", /broken\.ts:1:8: Could not resolve "no-such-package"/],
-    ['a relative import that cannot be resolved', "import './nowhere.js';", /broken\.ts:1:8: Could not resolve/],
+    [
+      'an import that cannot be resolved',
+      "import 'no-such-package';",
+      /broken\.ts:1:8: Could not resolve "no-such-package"/,
+    ],
+    [
+      'a relative import that cannot be resolved',
+      "import './nowhere.js';",
+      /broken\.ts:1:8: Could not resolve/,
+    ],
   ])('reports %s with its position', async (_what, text, message) => {
     const file = write('src/broken.ts', text);
     await expect(bundleTopology(file)).rejects.toMatchObject({

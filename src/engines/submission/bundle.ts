@@ -46,7 +46,11 @@ export function resolveEntry(file: string): string {
     isFile = statSync(path).isFile();
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new IsobarError('FILE_NOT_FOUND', `${file} cannot be read`, { expected, found: reason, where: path });
+    throw new IsobarError('FILE_NOT_FOUND', `${file} cannot be read`, {
+      expected,
+      found: reason,
+      where: path,
+    });
   }
   if (!isFile || !SOURCE_EXTENSIONS.test(path)) {
     const found = isFile ? 'a file of another kind' : 'a directory or special file';

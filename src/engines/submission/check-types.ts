@@ -41,13 +41,17 @@ export function checkTypes(file: string, declarations: string): CheckReport {
   const program = ts.createProgram([file, ...ambient], withIsobar(options, file, declarations));
   const diagnostics = program
     .getSourceFiles()
-    .filter((source) => !source.fileName.includes('/node_modules/') && !program.isSourceFileDefaultLibrary(source))
+    .filter(
+      (source) => !source.fileName.includes('/node_modules/') && !program.isSourceFileDefaultLibrary(source),
+    )
     .filter((source) => source.fileName !== declarations && !isBelow(source.fileName, dirname(declarations)))
     .flatMap((source) => [
       ...program.getSyntacticDiagnostics(source),
       ...program.getSemanticDiagnostics(source),
     ]);
-  const errors = [...faults, ...diagnostics].filter(({ category }) => category === ts.DiagnosticCategory.Error);
+  const errors = [...faults, ...diagnostics].filter(
+    ({ category }) => category === ts.DiagnosticCategory.Error,
+  );
   return { faults: errors.map(toFault), config };
 }
 
@@ -63,7 +67,10 @@ interface ParsedOptions {
 }
 
 function readConfig(path: string): ParsedOptions {
-  const { config, error } = ts.readConfigFile(path, ts.sys.readFile) as { config?: unknown; error?: ts.Diagnostic };
+  const { config, error } = ts.readConfigFile(path, ts.sys.readFile) as {
+    config?: unknown;
+    error?: ts.Diagnostic;
+  };
   if (error !== undefined) return { options: DEFAULT_OPTIONS, ambient: [], faults: [error] };
   const parsed = ts.parseJsonConfigFileContent(config, ts.sys, dirname(path), undefined, path);
   // 18003: the configuration includes no file. It is asked for its options only.
@@ -75,7 +82,8 @@ function readConfig(path: string): ParsedOptions {
 /** The user's options, less what is about writing files, plus where the types of `isobar` and of Node are. */
 function withIsobar(options: ts.CompilerOptions, file: string, declarations: string): ts.CompilerOptions {
   const own = nodeTypeRoot();
-  const roots = options.typeRoots ?? ancestors(dirname(file)).map((directory) => join(directory, 'node_modules/@types'));
+  const roots =
+    options.typeRoots ?? ancestors(dirname(file)).map((directory) => join(directory, 'node_modules/@types'));
   const hasNode = roots.some((root) => existsSync(join(root, 'node')));
   const result: ts.CompilerOptions = {
     ...options,

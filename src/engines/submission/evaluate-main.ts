@@ -23,11 +23,15 @@ async function evaluate(bundlePath: string): Promise<Evaluation> {
     const second = buildTopology(exported.default).description;
     const difference = firstDifference(canonicalDescription(first), canonicalDescription(second));
     if (difference === undefined) return { kind: 'described', description: first };
-    throw new IsobarError('GRAPH_NOT_DETERMINISTIC', `building topology "${first.name}" twice gave two graphs`, {
-      expected: difference.expected,
-      found: difference.found,
-      where: `topology "${first.name}"`,
-    });
+    throw new IsobarError(
+      'GRAPH_NOT_DETERMINISTIC',
+      `building topology "${first.name}" twice gave two graphs`,
+      {
+        expected: difference.expected,
+        found: difference.found,
+        where: `topology "${first.name}"`,
+      },
+    );
   } catch (error) {
     return { kind: 'failed', error: toErrorRecord(error) };
   }
@@ -37,7 +41,12 @@ async function evaluate(bundlePath: string): Promise<Evaluation> {
 function evaluationFailed(error: unknown): IsobarError {
   if (error instanceof IsobarError) return error;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  const failure = new IsobarError('EVALUATION_FAILED', `evaluating the file threw ${text}`, { found: text }, error);
+  const failure = new IsobarError(
+    'EVALUATION_FAILED',
+    `evaluating the file threw ${text}`,
+    { found: text },
+    error,
+  );
   if (error instanceof Error && error.stack !== undefined) failure.stack = error.stack;
   return failure;
 }
@@ -61,6 +70,10 @@ if (bundlePath === undefined || process.send === undefined) {
   process.exit(2);
 }
 process.on('disconnect', () => process.exit(0));
+// A file that awaits what nothing will ever settle ends the process at once, instead of at the deadline.
+process.channel?.unref();
 // A promise that nobody awaits, or a timer's callback, of the user's file.
-process.on('uncaughtException', (error) => answer({ kind: 'failed', error: toErrorRecord(evaluationFailed(error)) }));
+process.on('uncaughtException', (error) =>
+  answer({ kind: 'failed', error: toErrorRecord(evaluationFailed(error)) }),
+);
 answer(await evaluate(bundlePath));

@@ -20,7 +20,10 @@ export interface EvaluateOptions {
  * @throws EVALUATION_TIMEOUT, EVALUATION_FAILED, NO_DEFAULT_EXPORT, NOT_A_TOPOLOGY, BUILDER_THREW, GRAPH_NOT_DETERMINISTIC,
  * and whatever the builder refuses; what the file printed is in `details.output`
  */
-export async function describeInChild(bundlePath: string, options: EvaluateOptions): Promise<TopologyDescription> {
+export async function describeInChild(
+  bundlePath: string,
+  options: EvaluateOptions,
+): Promise<TopologyDescription> {
   const { timeoutMs, file, signal } = options;
   const ended = await runChild<Evaluation>({
     entry: EVALUATE_ENTRY,

@@ -44,7 +44,10 @@ export async function prepareSubmission(options: SubmissionOptions): Promise<Sub
     const path = join(workDirectory, 'bundle.mjs');
     writeFileSync(`${path}.map`, bundle.sourceMap);
     writeFileSync(path, bundle.code);
-    return { bundle, description: await describeInChild(path, { file, timeoutMs: evaluationTimeoutMs, signal }) };
+    return {
+      bundle,
+      description: await describeInChild(path, { file, timeoutMs: evaluationTimeoutMs, signal }),
+    };
   })();
   try {
     const [submission] = await Promise.all([
