@@ -1,7 +1,20 @@
-/** A topology with nothing to do: its spout has never a row. */
+/**
+ * A topology with nothing to do. ISOBAR_BENCH_SOURCE chooses how its spout has nothing: `waiting` in a promise, or
+ * `polled` and answering that it is idle.
+ */
+import { once } from 'node:events';
 import { bolt, spout, t, topology } from 'isobar';
 
-const silent = spout({
+const waiting = spout({
+  emits: { word: t.string },
+  async *read(context): AsyncGenerator<{ row: { word: string } }> {
+    await once(context.signal, 'abort');
+    // Never reached while the topology runs; the source ends with it.
+    yield* [];
+  },
+});
+
+const polled = spout({
   emits: { word: t.string },
   open: () => ({ next: () => 'idle' as const }),
 });
@@ -15,6 +28,6 @@ const count = bolt({
 });
 
 export default topology('idle', (b) => {
-  const words = b.spout('silent', silent);
+  const words = b.spout('silent', process.env['ISOBAR_BENCH_SOURCE'] === 'polled' ? polled : waiting);
   b.bolt('count', count).fields(words, ['word']);
 });

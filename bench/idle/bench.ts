@@ -13,8 +13,19 @@ const SETTLE_MS = 10_000;
 /** Processor time comes in ticks of 10 ms, so a short window could not show 2 % of a core. */
 const SHORTEST_WINDOW_MS = 10_000;
 
+/** How a spout has nothing: it waits in a promise, or is asked and answers that it is idle. */
+const SOURCES = ['waiting', 'polled'];
+
 export async function benchIdle(options: BenchOptions, report: Report): Promise<void> {
-  const run = new ProductRun({ app: 'bench/idle/app.ts', arguments: ['--no-check'], environment: {} });
+  for (const source of SOURCES) await benchSource(source, options, report);
+}
+
+async function benchSource(source: string, options: BenchOptions, report: Report): Promise<void> {
+  const run = new ProductRun({
+    app: 'bench/idle/app.ts',
+    arguments: ['--no-check'],
+    environment: { ISOBAR_BENCH_SOURCE: source },
+  });
   try {
     await within(
       FIRST_LINE_MS,
@@ -37,7 +48,7 @@ export async function benchIdle(options: BenchOptions, report: Report): Promise<
       proportionalMbs.push(run.pids().reduce((sum, pid) => sum + proportionalMb(pid), 0));
     }
     if (run.hasClosed) throw new Error(`The idle topology ended by itself.\n${run.errors}`);
-    const names = { bench: 'idle', case: 'local-cluster' };
+    const names = { bench: 'idle', case: `local-cluster/${source}` };
     report(summarize({ ...names, metric: 'cpu', unit: '%' }, corePercents));
     report(summarize({ ...names, metric: 'pss', unit: 'MB' }, proportionalMbs));
     report(summarize({ ...names, metric: 'processes', unit: '' }, [run.pids().length]));

@@ -3,7 +3,6 @@ export { createBlobStore } from './blob-store.js';
 export type { Nimbus, NimbusOptions } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
-export { advancePhase } from './phases.js';
 export type {
   ClusterStatus,
   ComponentStatus,

@@ -36,7 +36,6 @@ export { evenStrategy } from './strategies/even/even.js';
 export type { IdleSupervisorRules } from './strategies/even/idle-supervisors.js';
 export { sortSlots } from './strategies/even/sort-slots.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
-export { ACKER } from './system-components.js';
 export { validateAssignment } from './validate-assignment.js';
 export type {
   Refusal,

@@ -16,7 +16,7 @@ export type { TopologyFault } from './faults.js';
 export { t } from './fields.js';
 export type { EmitRow, Fields, FieldsByName, FieldType, NoNames, RowOf, ValueOf } from './fields.js';
 export type { StreamHandle, StreamSource } from './fit.js';
-export { cycleComponents, graphStages, listSubscriptions, unreachableComponents } from './graph.js';
+export { cycleComponents, graphStages, listSubscriptions } from './graph.js';
 export type { ListedSubscription } from './graph.js';
 export type {
   BoltHandle,
@@ -52,5 +52,5 @@ export type {
   SpoutParts,
   SpoutSource,
 } from './spout.js';
-export { buildTopology, isTopology, topology } from './topology.js';
+export { buildTopology, topology } from './topology.js';
 export type { TopologyDefinition, TopologySettings } from './topology.js';
