@@ -16,7 +16,7 @@ import { findProcesses, listeningSockets, pidsOf } from './processes.js';
 import { createRandom } from './random.js';
 import { account, countRecords } from './sinks.js';
 
-export const FAULTS = ['none', 'worker', 'thread', 'daemon', 'link', 'end', 'keeper'] as const;
+export const FAULTS = ['none', 'worker', 'thread', 'daemon', 'pause', 'link', 'end', 'keeper'] as const;
 export type Fault = (typeof FAULTS)[number];
 
 export interface RoundResult {
@@ -41,6 +41,8 @@ const APP = fileURLToPath(new URL('../../faults/app.ts', import.meta.url));
 const WINDOW_MS = 200;
 const ROUND_TIMEOUT_MS = 120_000;
 const GONE_MS = 10_000;
+/** Longer than a coordinator session. */
+const PAUSE_MS = 30_000;
 
 interface Run {
   readonly directory: string;
@@ -153,6 +155,18 @@ async function harmRun(run: Run, fault: Fault, rows: number, random: () => numbe
     case 'daemon':
       for (const pid of pidsOf(run.directory, 'daemon')) kill(pid, 'SIGKILL');
       break;
+    case 'pause': {
+      // Coordinator, Nimbus and supervisor are away together; workers must go on, and nothing may move.
+      const daemons = pidsOf(run.directory, 'daemon');
+      for (const pid of daemons) kill(pid, 'SIGSTOP');
+      const before = countRecords(run.sinks);
+      await pause(PAUSE_MS);
+      const after = countRecords(run.sinks);
+      for (const pid of daemons) kill(pid, 'SIGCONT');
+      if (after < Math.min(rows, before + 1))
+        throw new Error('workers stood still while the coordinator was away');
+      break;
+    }
     case 'thread':
       writeFileSync(join(run.sinks, `exit-${random() < 0.5 ? 0 : 1}`), '');
       break;
@@ -162,7 +176,7 @@ async function harmRun(run: Run, fault: Fault, rows: number, random: () => numbe
     default:
       break;
   }
-  const recoveryMs = kind === 'none' ? null : await recovery(run, rateBefore, harmedMs);
+  const recoveryMs = kind === 'none' || kind === 'pause' ? null : await recovery(run, rateBefore, harmedMs);
   if (kind === 'link') for (const pid of workers) kill(pid, 'SIGUSR2');
   const healthy = workers.filter((pid) => !harmed.has(pid));
   let needlessRestarts = 0;
