@@ -26,6 +26,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   --seconds S         length of a window (4)
   --warm-up S         time before a window in which nothing is measured (3)
   --retries N         further attempts at a window of which others took more than 5 % (2)
+  --quiet-wait S      longest wait for a quiet machine before a window (20)
   --placement NAME    one-thread, two-threads or two-workers; may be repeated (all)
   --acking WHICH      on, off or both (both)`;
 
@@ -48,6 +49,7 @@ export function parseOptions(words: readonly string[]): {
       seconds: { type: 'string' },
       'warm-up': { type: 'string' },
       retries: { type: 'string' },
+      'quiet-wait': { type: 'string' },
       placement: { type: 'string', multiple: true },
       acking: { type: 'string', default: 'both' },
     },
@@ -67,7 +69,7 @@ export function parseOptions(words: readonly string[]): {
         windowMs: 1000 * numberOf('--seconds', values.seconds, quick ? 2 : 4, 1, false),
         warmUpMs: 1000 * numberOf('--warm-up', values['warm-up'], quick ? 1 : 3, 0, false),
         retries: numberOf('--retries', values.retries, quick ? 0 : 2, 0, true),
-        quietWaitMs: quick ? 0 : 20_000,
+        quietWaitMs: 1000 * numberOf('--quiet-wait', values['quiet-wait'], quick ? 0 : 20, 0, false),
       },
       placements: values.placement === undefined ? PLACEMENTS : values.placement.map(placementOf),
       acking,

@@ -21,10 +21,10 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
       lines.push(`  ${fact.padEnd(8)}  ${indent(value, 12)}`);
   }
   lines.push(...furtherFaults(error).map((fault) => `  - ${indent(fault, 4)}`));
+  lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
   lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
   const { output } = error.details;
   if (typeof output === 'string') lines.push('  output of the file:', `    ${indent(output, 4)}`);
-  lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
   return lines.join('\n');
 }
 

@@ -40,7 +40,7 @@ export async function runProgram(
     .description('Runs typed topologies of spouts and bolts on all cores, every row at least once.')
     .version(text.version, '-V, --version', 'print the version')
     .exitOverride()
-    .configureOutput({ writeOut: text.write, writeErr: text.writeError })
+    .configureOutput({ writeOut: (out) => text.write(out), writeErr: (out) => text.writeError(out) })
     .showHelpAfterError('See isobar --help.')
     .action(() => program.help({ error: true }));
   program

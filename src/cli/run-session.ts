@@ -3,7 +3,7 @@
  * leaves nothing behind. Whoever calls decides what a signal means and where things are shown.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ClusterStatus, TopologyStatus } from '../api/index.js';
+import type { ClusterStatus, SubmitRequest, SubmitResult, TopologyStatus } from '../api/index.js';
 import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
 import {
   type LocalCluster,
@@ -31,7 +31,7 @@ export interface SessionControls {
   /** Where run directories are made; default: the system's directory for temporary files. */
   readonly base?: string;
   /** Told the files that make up the topology. */
-  onInputs?(inputs: readonly string[]): void;
+  readonly onInputs?: (inputs: readonly string[]) => void;
 }
 
 const TRANSIENT = [
@@ -49,6 +49,8 @@ const ENDING_MS = 50;
 const CALM_MS = 1000;
 /** After a forced end, what is still to be read is read for this long. */
 const SETTLE_MS = 3000;
+/** A daemon that has just been started again has read its records by then. */
+const MISSING_MS = 15_000;
 const MAX_PROBLEMS = 50;
 
 /** Runs a file and resolves to the exit code; errors have been shown. */
@@ -88,6 +90,7 @@ class Session {
   readonly #startedMs = systemClock.nowMs();
   #history: History = EMPTY_HISTORY;
   #drain: Drain | null = null;
+  #seenMs = Infinity;
 
   constructor(options: RunOptions, display: Display, controls: SessionControls, cluster: LocalCluster) {
     this.#options = options;
@@ -101,11 +104,11 @@ class Session {
     this.#display.preparing(`${check ? 'checking, bundling' : 'bundling'} and starting ${file}`);
     const { bundle, description } = await this.#prepare();
     this.#refuseTooManyWorkers(description.settings);
-    const control = await this.#cluster.control();
+    await this.#cluster.control();
     for (const name of this.#cluster.stoppedTopologies) {
       this.#display.note(`a former run of "${name}" had not ended; it has been stopped`);
     }
-    const { topologyId, notes } = await control.submit({
+    const { topologyId, notes } = await this.#submit({
       description,
       code: bundle.code,
       sourceMap: bundle.sourceMap,
@@ -117,6 +120,24 @@ class Session {
     this.#display.end(end);
     if (phase.kind === 'failed') this.#display.failure(phase.error, exitCodeOf(end));
     return exitCodeOf(end);
+  }
+
+  /** Asks again if the daemon dies meanwhile; then the topology may be alive already, and is this one. */
+  async #submit(request: SubmitRequest & Pick<Submission, 'description'>): Promise<SubmitResult> {
+    for (let isRepeated = false; ; isRepeated = true) {
+      const control = await this.#cluster.control();
+      try {
+        return await control.submit(request);
+      } catch (error) {
+        if (isRepeated && hasCode(error, 'TOPOLOGY_ALREADY_ALIVE')) {
+          const { topologies } = await control.status();
+          const alive = topologies.findLast(({ name }) => name === request.description.name);
+          if (alive !== undefined) return { topologyId: alive.id, notes: alive.notes };
+        }
+        if (!isTransient(error)) throw error;
+        await pause(RETRY_MS);
+      }
+    }
   }
 
   async #prepare(): Promise<Submission> {
@@ -159,6 +180,7 @@ class Session {
   }
 
   async #watch(topologyId: string, name: string): Promise<RunEnd> {
+    this.#seenMs = systemClock.nowMs();
     const { drain, force } = this.#controls;
     const tail = new OutputTail({
       supervisorDirectory: this.#cluster.directory.supervisorDirectory,
@@ -183,16 +205,27 @@ class Session {
     }
   }
 
-  /** The newest status of the topology; undefined while the daemon is away. @throws DAEMON_LOST */
+  /** The newest status of the topology; undefined while the daemon is away. @throws DAEMON_LOST, TOPOLOGY_NOT_ALIVE */
   async #look(topologyId: string): Promise<TopologyStatus | undefined> {
     let cluster: ClusterStatus;
     try {
       cluster = await (await this.#cluster.control()).status();
     } catch (error) {
       if (!isTransient(error)) throw error;
+      this.#seenMs = systemClock.nowMs();
       return undefined;
     }
     const status = cluster.topologies.find(({ id }) => id === topologyId);
+    if (status !== undefined) this.#seenMs = systemClock.nowMs();
+    else if (systemClock.nowMs() - this.#seenMs > MISSING_MS) {
+      throw new IsobarError(
+        'TOPOLOGY_NOT_ALIVE',
+        `the daemon does not know topology ${topologyId} any more`,
+        {
+          where: this.#cluster.directory.daemonLog,
+        },
+      );
+    }
     this.#history = addStatus(this.#history, cluster, topologyId);
     return status;
   }

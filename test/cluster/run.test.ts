@@ -1,4 +1,5 @@
 /** `isobar run`, from outside: the real command, real processes. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { numbersApp, ROOT, until, Workshop } from './command.js';
@@ -123,7 +124,7 @@ describe('an unbounded run', () => {
     workshop.write('daemon.ts', numbersApp(null, { name: 'daemon' }));
     const command = workshop.start(['run', 'daemon.ts', '--no-check', '--json']);
     const acked = (): number =>
-      Number((command.line('status')?.['totals'] as { acked?: number } | undefined)?.acked ?? 0);
+      (command.line('status')?.['totals'] as { acked?: number } | undefined)?.acked ?? 0;
     await until('rows flow', () => acked() > 0);
     const before = workshop.processes();
     process.kill(before.find(({ kind }) => kind === 'daemon')!.pid, 'SIGKILL');
@@ -142,6 +143,24 @@ describe('an unbounded run', () => {
     expect(workers(workshop.processes())).toEqual(workers(before));
     command.child.kill('SIGINT');
     expect((await command.ended).code).toBe(0);
+  });
+});
+
+describe('a daemon that cannot be kept alive', () => {
+  it('ends the run with DAEMON_LOST and the place of its log, and leaves no process', async () => {
+    workshop.write('lost.ts', numbersApp(null, { name: 'lost' }));
+    const command = workshop.start(['run', 'lost.ts', '--no-check', '--json']);
+    await until('a worker runs', () => command.stdout.includes('is ready'));
+    const murder = setInterval(() => {
+      for (const { pid, kind } of workshop.processes()) if (kind === 'daemon') process.kill(pid, 'SIGKILL');
+    }, 20);
+    const { code } = await command.ended;
+    clearInterval(murder);
+    const error = command.line('error');
+    expect(error).toMatchObject({ code: 'DAEMON_LOST', exitCode: 4 });
+    expect(existsSync(error?.['where'] as string)).toBe(true);
+    expect(code).toBe(4);
+    await until('workers have ended themselves', () => workshop.processes().length === 0, 10_000);
   });
 });
 

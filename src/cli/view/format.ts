@@ -63,7 +63,6 @@ export function cut(text: string, width: number): string {
 
 /** Control characters of others must not steer the terminal. */
 export function printable(text: string): string {
-  // eslint-disable-next-line no-control-regex -- those are what is looked for
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
 }
 

@@ -112,9 +112,14 @@ describe('bundleTopology', () => {
   });
 
   it('finds named exports of CommonJS packages that only show when they run', async () => {
-    writePackage('computed', { main: 'index.js' }, {
-      'index.js': "const names = ['one', 'two']; names.forEach((name, i) => { module.exports[name] = i + 1; });",
-    });
+    writePackage(
+      'computed',
+      { main: 'index.js' },
+      {
+        'index.js':
+          "const names = ['one', 'two']; names.forEach((name, i) => { module.exports[name] = i + 1; });",
+      },
+    );
     const file = write(
       'src/computed.ts',
       "import whole, { one, two } from 'computed'; console.log(JSON.stringify([one, two, whole.two]));",

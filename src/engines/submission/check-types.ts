@@ -36,8 +36,9 @@ const DEFAULT_OPTIONS: ts.CompilerOptions = {
 
 /** Checks `file` and what it imports; `declarations` is the path of the types of `isobar`. */
 export function checkTypes(file: string, declarations: string): CheckReport {
-  const config = ts.findConfigFile(dirname(file), ts.sys.fileExists, 'tsconfig.json') ?? null;
+  const config = ts.findConfigFile(dirname(file), (path) => ts.sys.fileExists(path), 'tsconfig.json') ?? null;
   const { options, ambient, faults } = config === null ? defaults() : readConfig(config);
+  if (faults.length > 0) return { faults: faults.map(toFault), config };
   const program = ts.createProgram([file, ...ambient], withIsobar(options, file, declarations));
   const diagnostics = program
     .getSourceFiles()
@@ -49,9 +50,7 @@ export function checkTypes(file: string, declarations: string): CheckReport {
       ...program.getSyntacticDiagnostics(source),
       ...program.getSemanticDiagnostics(source),
     ]);
-  const errors = [...faults, ...diagnostics].filter(
-    ({ category }) => category === ts.DiagnosticCategory.Error,
-  );
+  const errors = diagnostics.filter(({ category }) => category === ts.DiagnosticCategory.Error);
   return { faults: errors.map(toFault), config };
 }
 
@@ -67,14 +66,14 @@ interface ParsedOptions {
 }
 
 function readConfig(path: string): ParsedOptions {
-  const { config, error } = ts.readConfigFile(path, ts.sys.readFile) as {
-    config?: unknown;
-    error?: ts.Diagnostic;
-  };
-  if (error !== undefined) return { options: DEFAULT_OPTIONS, ambient: [], faults: [error] };
-  const parsed = ts.parseJsonConfigFileContent(config, ts.sys, dirname(path), undefined, path);
+  const faults: ts.Diagnostic[] = [];
+  const parsed = ts.getParsedCommandLineOfConfigFile(path, undefined, {
+    ...ts.sys,
+    onUnRecoverableConfigFileDiagnostic: (fault) => void faults.push(fault),
+  });
+  if (parsed === undefined) return { ...defaults(), faults };
   // 18003: the configuration includes no file. It is asked for its options only.
-  const faults = parsed.errors.filter(({ code }) => code !== 18_003);
+  faults.push(...parsed.errors.filter(({ code }) => code !== 18_003));
   const ambient = parsed.fileNames.filter((name) => /\.d\.[cm]?ts$/.test(name));
   return { options: parsed.options, ambient, faults };
 }

@@ -45,6 +45,7 @@ export function packagesPlugin(isobarEntry: URL): Plugin {
         contents: `export * from ${JSON.stringify(isobarEntry.href)};`,
         loader: 'js',
       }));
+      build.onResolve({ filter: /.*/, namespace: REQUIRED }, ({ path }) => ({ path, external: true }));
       build.onResolve({ filter: BARE }, (args) => resolvePackage(build, args));
       build.onResolve({ filter: /\.node$/ }, (args) => resolvePackage(build, args));
       build.onLoad({ filter: /.*/, namespace: REQUIRED }, ({ path }) => ({
@@ -58,8 +59,6 @@ export function packagesPlugin(isobarEntry: URL): Plugin {
 
 async function resolvePackage(build: PluginBuild, args: OnResolveArgs): Promise<OnResolveResult | undefined> {
   if (args.pluginData === RESOLVING || args.kind === 'entry-point') return undefined;
-  // What a stand-in requires is absolute already.
-  if (args.namespace === REQUIRED) return { path: args.path, external: true };
   if (/^(?:node|data|https?|file):/.test(args.path)) return { path: args.path, external: true };
   const { importer, resolveDir, kind } = args;
   const found = await build.resolve(args.path, { importer, resolveDir, kind, pluginData: RESOLVING });
@@ -84,7 +83,12 @@ function isCommonJs(path: string): boolean {
   for (let directory = dirname(path); ; directory = dirname(directory)) {
     try {
       const manifest: unknown = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'));
-      return !(typeof manifest === 'object' && manifest !== null && 'type' in manifest && manifest.type === 'module');
+      return !(
+        typeof manifest === 'object' &&
+        manifest !== null &&
+        'type' in manifest &&
+        manifest.type === 'module'
+      );
     } catch {
       // No manifest here: the next one above counts.
       if (directory === dirname(directory)) return true;

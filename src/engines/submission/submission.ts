@@ -23,7 +23,7 @@ export interface SubmissionOptions {
   readonly workDirectory: string;
   readonly signal?: AbortSignal;
   /** Told the files to watch as soon as they are known, even if the submission fails later. */
-  onInputs?(inputs: readonly string[]): void;
+  readonly onInputs?: (inputs: readonly string[]) => void;
 }
 
 /**

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import type { ErrorRecord } from '../base/index.js';
+import { plainColors } from './colors.js';
+import { errorText, userFrames } from './error-text.js';
+
+const place = { prefixes: ['/isobar/dist/', '/isobar/src/'] };
+const stack = `Error: boom
+    at fail (/home/me/app.ts:4:9)
+    at callUser (/isobar/src/worker/call.ts:1:1)
+    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)`;
+
+describe('errorText', () => {
+  it('shows code, facts that the message lacks, frames of the user, and what to do', () => {
+    const error: ErrorRecord = {
+      code: 'USER_CODE_FAILED',
+      message: 'process of "split" threw: boom',
+      details: { expected: 'a return', found: 'boom', where: 'split task 3' },
+      stack,
+    };
+    expect(errorText(error, place, plainColors)).toMatchInlineSnapshot(`
+      "USER_CODE_FAILED: process of "split" threw: boom
+        expected  a return
+        where     split task 3
+        → Fix the error shown below; its stack points into your file.
+          at fail (/home/me/app.ts:4:9)"
+    `);
+  });
+
+  it('lists all faults and what the file printed', () => {
+    const error: ErrorRecord = {
+      code: 'FIELD_UNKNOWN',
+      message: 'no field "wrd"',
+      details: {
+        faults: [
+          { message: 'no field "wrd"', where: 'bolt a' },
+          { message: 'no field "x"', where: 'bolt b' },
+        ],
+        output: 'line 1\nline 2',
+      },
+    };
+    const text = errorText(error, place, plainColors);
+    expect(text).toContain('  - no field "x" (bolt b)\n');
+    expect(text).not.toContain('- no field "wrd"');
+    expect(text).toContain('  output of the file:\n    line 1\n    line 2');
+  });
+});
+
+describe('userFrames', () => {
+  it('takes the frames of the innermost cause that has any', () => {
+    const error: ErrorRecord = {
+      code: 'BUILDER_THREW',
+      message: 'threw',
+      details: {},
+      stack: 'Error\n    at build (/isobar/src/topology/topology.ts:1:1)',
+      cause: { code: 'INTERNAL', message: 'boom', details: {}, stack },
+    };
+    expect(userFrames(error, place)).toEqual(['at fail (/home/me/app.ts:4:9)']);
+  });
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { columns, compact, counted, cut, duration, grouped, micros, printable, rate } from './format.js';
+
+describe('numbers', () => {
+  it.each([
+    [0, '0'],
+    [9999, '9,999'],
+    [10_000, '10.0k'],
+    [123_456, '123k'],
+    [999_999, '1.00M'],
+    [4_560_000, '4.56M'],
+    [7.2e12, '7.20T'],
+  ])('%d is compactly %s', (value, text) => expect(compact(value)).toBe(text));
+
+  it.each([
+    [null, '–'],
+    [0.34, '0.3µs'],
+    [830, '830µs'],
+    [1234, '1.23ms'],
+    [999_600, '1.00s'],
+    [61e6, '61.0s'],
+  ])('%s microseconds are %s', (value, text) => expect(micros(value)).toBe(text));
+
+  it.each([
+    [250, '250 ms'],
+    [12_340, '12.3 s'],
+    [59_990, '1 m 00 s'],
+    [245_000, '4 m 05 s'],
+    [7_380_000, '2 h 03 m'],
+  ])('%d ms last %s', (value, text) => expect(duration(value)).toBe(text));
+
+  it('are grouped by thousands, rates keep a digit below ten', () => {
+    expect(grouped(1234567)).toBe('1,234,567');
+    expect([rate(null), rate(0), rate(3.14), rate(31.4)]).toEqual(['–', '0', '3.1', '31']);
+    expect([counted(1, 'row'), counted(2, 'row')]).toEqual(['1 row', '2 rows']);
+  });
+});
+
+describe('texts', () => {
+  it('are cut visibly, and cannot steer the terminal', () => {
+    expect(cut('abcdef', 4)).toBe('abc…');
+    expect(printable('a\u001b[2Jb\nc')).toBe('a [2Jb c');
+  });
+
+  it('are aligned in columns; the first gives way to the others', () => {
+    const all = [
+      { title: 'name', align: 'left', cell: ([name]: [string, number]) => name },
+      { title: 'n', align: 'right', cell: ([, n]: [string, number]) => String(n) },
+    ] as const;
+    expect(
+      columns(
+        [
+          ['a', 1],
+          ['a-rather-long-name', 22],
+        ],
+        all,
+        16,
+      ),
+    ).toEqual(['name           n', 'a              1', 'a-rather-lo…  22']);
+  });
+});
