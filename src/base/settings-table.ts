@@ -166,7 +166,7 @@ export const SETTINGS_TABLE = {
   },
   'messaging.credit': {
     kind: 'integer',
-    default: 2048,
+    default: 8192,
     minimum: 1,
     maximum: 1_048_576,
     scope: 'topology',

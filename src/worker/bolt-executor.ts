@@ -27,8 +27,7 @@ import {
   P_TASK,
   type CounterBlock,
 } from './counters.js';
-import type { Gate } from './link.js';
-import { Gate as LocalGate } from './link.js';
+import { Gate, NO_ROUTES_YET } from './link.js';
 import type { Edge, StreamOutputs } from './outputs.js';
 import {
   Q_COST,
@@ -83,6 +82,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   nextTickMs = Infinity;
   ended = false;
   ending = false;
+  /** Calls of `tick` or `end` whose promise has not settled. */
+  rootedCalls = 0;
   /** End marks received, as subscription × sending task (acking off). */
   readonly endMarks = new Set<string>();
 
@@ -110,6 +111,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     this.ledger = new TreeLedger({
       initialSlots: 16,
       pendingLimit: options.context.options.settings['spout.pending-limit'],
+      firstSequence: firstSequence(options.context),
       onComplete: () => this.pendingChanged(),
     });
   }
@@ -118,10 +120,23 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     this.ledger.xor(sequence, high, low);
   }
 
-  /** A failed tick or end tree is counted and reported, not replayed. */
   onFail(sequence: number, reason: FailureReason): void {
-    if (this.ledger.remove(sequence) === undefined) return;
+    const what = this.ledger.remove(sequence);
+    if (what !== undefined) this.onRootLost(what, reason);
+  }
+
+  /**
+   * A failed tick or end tree is counted and reported, not replayed; but rows of `end` that went with a thread or a move
+   * are not user code's fault, and there is no later call that makes up for them: `end` is called again.
+   */
+  onRootLost(what: 'tick' | 'end', reason: FailureReason): void {
     this.countFailure(reason);
+    if (what === 'end' && this.ended && (reason === 'lost' || reason === 'moved')) {
+      this.ended = false;
+      this.ending = false;
+      this.counters[this.counterBase + C_ENDED] = 0;
+      this.context.options.wake();
+    }
     this.pendingChanged();
   }
 
@@ -142,11 +157,10 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
       this.pendingChanged();
       onDone();
     };
-    const abandon = (error: unknown): void => {
+    const abandon = (reason: FailureReason): void => {
       out.open = false;
       if (context.acking) this.ledger.remove(sequence);
-      this.countFailure('user');
-      reportUserError(this, error, what);
+      this.countFailure(reason);
       this.pendingChanged();
       onDone();
     };
@@ -154,25 +168,41 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     try {
       answer = run(out);
     } catch (error) {
-      abandon(error);
+      reportUserError(this, error, what);
+      abandon('user');
       return;
     }
-    if (isThenable(answer)) {
-      this.out = new BoltOut(this);
-      this.pendingChanged();
-      void answer.then(
-        () => {
-          close();
-          context.options.wake();
-        },
-        (error: unknown) => {
-          abandon(error);
-          context.options.wake();
-        },
-      );
+    if (!isThenable(answer)) {
+      close();
       return;
     }
-    close();
+    this.out = new BoltOut(this);
+    this.pendingChanged();
+    this.rootedCalls++;
+    const settle = (act: () => void): void => {
+      if (call.expired) return;
+      this.openCalls.delete(call);
+      this.rootedCalls--;
+      act();
+      context.options.wake();
+    };
+    const call = {
+      sinceMs: performance.now(),
+      expired: false,
+      fail: (reason: FailureReason): void => {
+        call.expired = true;
+        this.rootedCalls--;
+        abandon(reason);
+      },
+    };
+    this.openCalls.add(call);
+    void answer.then(
+      () => settle(close),
+      (error: unknown) => {
+        reportUserError(this, error, what);
+        settle(() => abandon('user'));
+      },
+    );
   }
 
   pendingChanged(): void {
@@ -183,8 +213,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
 
 export class BoltExecutor implements LocalTarget {
   readonly component: ComponentDescription;
-  readonly gate: Gate = new LocalGate();
-  readonly cycleGate: Gate = new LocalGate();
+  readonly gate = new Gate();
+  readonly cycleGate = new Gate();
   readonly tasks: readonly BoltTaskRunner[];
   readonly #firstTask: number;
   readonly #componentIndex: number;
@@ -197,7 +227,7 @@ export class BoltExecutor implements LocalTarget {
   readonly #isCycleEdge: readonly boolean[];
   readonly #keyHashes: readonly (((row: Row) => number) | undefined)[];
   /** Gates of receiving components outside this one's cycle, and inside it. */
-  #gates: readonly Gate[] = [];
+  #gates: readonly Gate[] = NO_ROUTES_YET;
   #cycleGates: readonly Gate[] = [];
   /** Number of end marks that a task waits for (acking off). */
   readonly #expectedEndMarks: number;
@@ -361,7 +391,10 @@ export class BoltExecutor implements LocalTarget {
     let ran = 0;
     for (const task of this.tasks) {
       if (task.nextTickMs > nowMs || task.ending) continue;
-      if (isBlocked(this.#gates) || isBlocked(this.#cycleGates)) {
+      if (isBlocked(this.#gates) || isBlocked(this.#cycleGates)) continue;
+      if (task.rootedCalls > 0) {
+        // The last one is not done: this one is left out, so that slow ticks do not pile up.
+        task.nextTickMs = nowMs + periodMs;
         continue;
       }
       // Ticks that fell due while the thread was busy are one tick.
@@ -423,6 +456,23 @@ export class BoltExecutor implements LocalTarget {
     return expired;
   }
 
+  /** This executor stops: rows that it has not taken fail as moved, and their credit goes back. */
+  refuseQueued(): void {
+    for (const queue of [this.#cycleQueue, this.#queue]) {
+      while (queue.size > 0) {
+        const { headWords: at, words, headSeveral: several } = queue;
+        this.#giveBackCredit(queue, at);
+        const task = words[at + Q_TARGET_TASK]!;
+        if (several !== null) this.#context.failSeveral(several, 'moved', task);
+        else if (words[at + Q_ROOT_TASK] !== 0) {
+          const [root, generation] = [words[at + Q_ROOT_TASK]!, words[at + Q_ROOT_GENERATION]!];
+          this.#context.fail(root, generation, words[at + Q_ROOT_SEQUENCE]!, 'moved', task);
+        }
+        queue.shift();
+      }
+    }
+  }
+
   updateDepths(): void {
     for (const task of this.tasks) {
       this.#counters[task.counterBase + C_QUEUED] =
@@ -444,14 +494,7 @@ export class BoltExecutor implements LocalTarget {
     const rootSequence = words[at + Q_ROOT_SEQUENCE]!;
     const edgeHigh = words[at + Q_EDGE_HIGH]!;
     const edgeLow = words[at + Q_EDGE_LOW]!;
-    const origin = words[at + Q_ORIGIN]!;
-    if (origin >= 0) {
-      const creditClass =
-        queue === this.#cycleQueue
-          ? this.#componentIndex + this.#context.reachable.length
-          : this.#componentIndex;
-      this.#context.grant(origin, creditClass, words[at + Q_COST]!);
-    }
+    this.#giveBackCredit(queue, at);
     queue.shift();
     if (row === null) {
       this.#onEndMark(task, subscription, sourceTask);
@@ -526,6 +569,14 @@ export class BoltExecutor implements LocalTarget {
     return true;
   }
 
+  #giveBackCredit(queue: RowQueue, at: number): void {
+    const origin = queue.words[at + Q_ORIGIN]!;
+    if (origin < 0) return;
+    const creditClass =
+      queue === this.#cycleQueue ? this.#componentIndex + this.#context.reachable.length : this.#componentIndex;
+    this.#context.grant(origin, creditClass, queue.words[at + Q_COST]!);
+  }
+
   /** Asynchronous and manual tasks. */
   #runSlow(
     task: BoltTaskRunner,
@@ -571,8 +622,7 @@ export class BoltExecutor implements LocalTarget {
       this.#finish(task, key);
     };
     task.inFlight++;
-    const key =
-      this.component.unordered || !task.isAsync ? null : this.#orderKey(subscription, row, sourceTask);
+    const key = this.#orderKey(subscription, row, sourceTask);
     if (key === null) {
       start();
       return;
@@ -652,7 +702,7 @@ export class BoltExecutor implements LocalTarget {
   #onFailed(task: BoltTaskRunner, out: BoltOut, anchor: ManualAnchor | null, error: unknown): void {
     out.open = false;
     if (anchor !== null) {
-      if (!anchor.settled) anchor.fail(error);
+      if (!anchor.settled && !anchor.expired) anchor.fail(error);
       else reportUserError(task, error, 'process');
       return;
     }
@@ -718,7 +768,7 @@ export class BoltExecutor implements LocalTarget {
     const call = {
       sinceMs,
       fail: (reason: FailureReason): void => {
-        anchor.settled = true;
+        anchor.expired = true;
         this.#failRoot(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, reason);
       },
     };
@@ -769,7 +819,8 @@ export class BoltExecutor implements LocalTarget {
     if (isBlocked(this.#gates)) return 0;
     let begun = 0;
     for (const task of this.tasks) {
-      if (task.ending || task.inFlight > 0 || task.endMarks.size < this.#expectedEndMarks) continue;
+      if (task.ending || task.inFlight > 0 || task.rootedCalls > 0) continue;
+      if (task.endMarks.size < this.#expectedEndMarks) continue;
       begun++;
       this.#endTask(task);
     }
@@ -815,6 +866,14 @@ export function reportUserError(task: EmittingTask, error: unknown, call: string
     kind: 'error',
     error: { component: task.component, task: task.number, error: toErrorRecord(fault) },
   });
+}
+
+/**
+ * Where a root task starts to count. Somewhere else in each life: tasks that stop and start again in one generation must
+ * not take late acks of their former trees for acks of the new ones.
+ */
+export function firstSequence(context: ThreadContext): number {
+  return Math.floor(context.options.random() * 2 ** 32) | 0;
 }
 
 export function isBlocked(gates: readonly Gate[]): boolean {

@@ -24,6 +24,8 @@ export const C_GENERATION = 11;
 /** Failures and replays by reason: as many places as `FAILURE_REASONS`. */
 export const C_FAILURES_BY_REASON = 12;
 export const C_REPLAYS_BY_REASON = 17;
+/** Spouts: trees that are out now. A crash may be due to one of them. */
+export const C_TREES = 22;
 export const COUNTER_FIELDS = 24;
 
 /** Reasons in the order of their places and of their codes on the wire. */

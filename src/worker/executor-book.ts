@@ -20,6 +20,7 @@ import {
   C_REPLAYS_BY_REASON,
   C_STOPPED,
   C_TRANSFERRED,
+  C_TREES,
   COUNTER_FIELDS,
   FAILURE_REASONS,
   openCounters,
@@ -70,11 +71,24 @@ export class ExecutorBook {
     return this.all().filter((executor) => executor.thread === thread);
   }
 
+  /**
+   * Counts a crash of a thread for each spout task that had rows out: one of them may be behind it. A thread that ends
+   * while its tasks are prepared, or that has read nothing, says nothing about any row. Call it before `resetDepths`.
+   */
+  noteCrash(thread: number): void {
+    for (const { range, crashes, block } of this.ofThread(thread)) {
+      for (let task = range[0]; task <= range[1]; task++) {
+        if (block.counters[(task - range[0]) * COUNTER_FIELDS + C_TREES]! === 0) continue;
+        crashes.set(task, (crashes.get(task) ?? 0) + 1);
+      }
+    }
+  }
+
   /** Depths and flags of a thread that is gone mean nothing any more; totals stay. */
   resetDepths(thread: number): void {
     for (const { block } of this.ofThread(thread)) {
       for (let base = 0; base < block.counters.length; base += COUNTER_FIELDS) {
-        for (const field of [C_QUEUED, C_ENDED, C_STOPPED]) block.counters[base + field] = 0;
+        for (const field of [C_QUEUED, C_ENDED, C_STOPPED, C_TREES]) block.counters[base + field] = 0;
         // A root task that is gone still owes an answer: nobody may take it for complete.
         block.counters[base + C_PENDING] = 0;
       }

@@ -99,6 +99,7 @@ export function createFactory(
         factory.boltOfTask[task.number] = undefined;
         context.localTargets[task.number] = undefined;
         context.localRoots[task.number] = undefined;
+        if (context.aloneTask === task.number) context.aloneTask = 0;
       }
     },
     streamCodecs,

@@ -32,6 +32,7 @@ import {
   RingWriter,
   ROW_WORDS,
 } from '../messaging/index.js';
+import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-executor.js';
 import { FAILURE_REASONS, P_LAG_MS, P_TURNS } from './counters.js';
@@ -51,6 +52,8 @@ const YIELD_MS = 1;
 const MAINTENANCE_MS = 250;
 const REPORT_MS = 1000;
 const LONGEST_SLEEP_MS = 250;
+/** A tick that is due while its receivers take no rows must not keep the thread awake. */
+const SHORTEST_SLEEP_MS = 1;
 
 type RoutesMessage = Extract<ToThread, { kind: 'routes' }>;
 
@@ -188,9 +191,11 @@ export class ExecutorThread {
 
   async #idle(flushed: boolean): Promise<void> {
     await immediate();
-    if (this.#stopping || this.#wakeRequested || !flushed || this.#hasInput()) return;
+    if (this.#stopping || this.#wakeRequested || this.#hasInput()) return;
+    // What could not be flushed waits for credit or for space in a ring: both ring the bell, so looking again is a precaution.
+    const longestMs = flushed ? LONGEST_SLEEP_MS : SHORTEST_SLEEP_MS;
     await this.#doorbell.sleep(
-      Math.max(0, Math.min(LONGEST_SLEEP_MS, this.#nextDueMs() - performance.now())),
+      Math.max(SHORTEST_SLEEP_MS, Math.min(longestMs, this.#nextDueMs() - performance.now())),
       () => this.#wakeRequested || this.#hasInput(),
     );
   }
@@ -326,6 +331,7 @@ export class ExecutorThread {
     const spouts = this.#spouts.filter(stops);
     this.#bolts = this.#bolts.filter((executor) => !bolts.includes(executor));
     this.#spouts = this.#spouts.filter((executor) => !spouts.includes(executor));
+    for (const bolt of bolts) bolt.refuseQueued();
     await this.#closeExecutors(bolts, spouts);
     for (const executor of [...bolts, ...spouts]) this.#factory.forget(executor);
     if (this.#routes !== undefined) this.#connect(this.#routes);
@@ -342,7 +348,7 @@ export class ExecutorThread {
       context.links.delete(id);
     }
     this.#inbound = this.#inbound.filter(({ endpoint }) => endpoint === null || alive.has(endpoint));
-    let fresh = 0;
+    const before = this.#routes?.endpointOfTask;
     for (const endpoint of routes.endpoints) {
       context.newestEndpoint = Math.max(context.newestEndpoint, endpoint.id - 1);
       if (context.links.has(endpoint.id)) continue;
@@ -386,14 +392,14 @@ export class ExecutorThread {
           endpoint: endpoint.id,
         });
       }
-      fresh++;
     }
     this.#linkList = [...context.links.values()];
     this.#routes = routes;
     this.#connect(routes);
     context.deliverHomeless();
     if (routes.lost) this.#markAll();
-    if (fresh > 0 && !context.acking) this.#resendEndMarks();
+    if (!context.acking && routes.endpointOfTask.some((id, task) => id >= 0 && id !== before?.[task]))
+      this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);
     if (!stood && context.routesStand) this.#replayLost(true);
     this.#options.post({ kind: 'routes-applied', version: routes.version });
@@ -473,12 +479,8 @@ export class ExecutorThread {
     for (const bolt of this.#bolts) {
       for (const task of bolt.tasks) {
         if (task.ledger.marked === 0) continue;
-        const lost = [
-          ...(standAgain ? task.ledger.takeUnmoved() : []),
-          ...task.ledger.takeQuiet(nowMs, quietMs),
-        ];
-        for (const _ of lost) task.countFailure('lost');
-        if (lost.length > 0) task.pendingChanged();
+        if (standAgain) for (const { item } of task.ledger.takeUnmoved()) task.onRootLost(item, 'lost');
+        for (const { item } of task.ledger.takeQuiet(nowMs, quietMs)) task.onRootLost(item, 'lost');
       }
     }
   }
@@ -492,14 +494,15 @@ export class ExecutorThread {
   /** Ticks and ends that are due. */
   #runDue(nowMs: number): number {
     let ran = 0;
-    for (const bolt of this.#bolts) {
-      if (bolt.nextTickMs <= nowMs) ran += bolt.tick(nowMs);
-    }
+    // Ends first: a tick whose promise is open holds the end up, so the next tick must not come in between.
     if (!this.#context.acking) {
       for (const bolt of this.#bolts) ran += bolt.endMarkedTasks();
     } else if (this.#phase.kind === 'ending') {
       const stage = this.#phase.stages[this.#phase.stage] ?? [];
       for (const bolt of this.#bolts) if (stage.includes(bolt.component.id)) ran += bolt.end();
+    }
+    for (const bolt of this.#bolts) {
+      if (bolt.nextTickMs <= nowMs) ran += bolt.tick(nowMs);
     }
     return ran;
   }
@@ -553,7 +556,7 @@ export class ExecutorThread {
           component: task.component,
           task: task.number,
           ageMs,
-          row: position === undefined ? `sequence ${found.sequence}` : `position ${JSON.stringify(position)}`,
+          row: position === undefined ? `sequence ${found.sequence}` : `position ${textOf(position)}`,
           heldBy: this.#holderOf(task.number, found.sequence),
         };
       }
@@ -597,4 +600,9 @@ export class ExecutorThread {
       }
     }
   }
+}
+
+/** A position as one line; it may be any value that can be stored, so also one that JSON cannot say. */
+function textOf(position: unknown): string {
+  return JSON.stringify(encodePlain(position));
 }

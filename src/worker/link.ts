@@ -25,8 +25,15 @@ import { RowQueue } from './row-queue.js';
 
 /** Tells an executor that one of its targets takes no more rows for now. */
 export class Gate {
-  blocked = false;
+  blocked: boolean;
+
+  constructor(blocked = false) {
+    this.blocked = blocked;
+  }
 }
+
+/** What an executor has before routes have told it where its targets are: it takes and reads nothing. */
+export const NO_ROUTES_YET: readonly Gate[] = [new Gate(true)];
 
 /** A ring shared by several links (those of all peers go through the main thread): one unfinished frame at a time. */
 export class OutPort {

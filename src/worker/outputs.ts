@@ -91,4 +91,6 @@ export interface EmitCause {
   edgesLow: number;
   /** Set where several held rows are the cause: draws their edges and gives the new row's roots. */
   weave?(ids: EdgeIds): Int32Array;
+  /** The row was sent: its causes have the edges that `weave` drew. */
+  onWovenSent?(): void;
 }

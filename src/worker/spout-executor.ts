@@ -15,7 +15,7 @@ import type { DeadLetterWriter } from './acking/dead-letters.js';
 import { PositionTracker } from './acking/position-tracker.js';
 import { decideAfterFailure, type FailureReason, type RowHistory } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
-import { isBlocked, reportUserError, sendEndMarks } from './bolt-executor.js';
+import { firstSequence, isBlocked, reportUserError, sendEndMarks } from './bolt-executor.js';
 import {
   C_ACKED,
   C_DEAD_LETTERS,
@@ -28,12 +28,13 @@ import {
   C_REPLAYS_BY_REASON,
   C_STOPPED,
   C_TRANSFERRED,
+  C_TREES,
   FAILURE_REASONS,
   P_CALLS,
   P_IN_CALL,
   P_TASK,
 } from './counters.js';
-import type { Gate } from './link.js';
+import { NO_ROUTES_YET, type Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
 import type { SpoutSource } from './spout-source.js';
 import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
@@ -101,7 +102,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   #cautiousRows: number;
   /** The first row read was alone in this many crashes; 0: none. */
   #suspectCrashes: number;
-  #gates: readonly Gate[] = [];
+  #gates: readonly Gate[] = NO_ROUTES_YET;
+  readonly #pendingLimit: number;
 
   constructor(options: {
     number: number;
@@ -132,8 +134,10 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       settings['topology.max-spout-pending'] ?? Infinity,
       settings['spout.pending-limit'],
     );
+    this.#pendingLimit = limit;
     this.ledger = new TreeLedger<SpoutRow>({
       pendingLimit: limit,
+      firstSequence: firstSequence(options.context),
       onComplete: (row, _sequence, openedMs) => this.#onComplete(row, openedMs),
     });
   }
@@ -144,10 +148,14 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** A low-level source emits. */
   emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void {
+    // First what may throw: a row that is refused here was never read, so no position may wait for it.
+    const outputs = streamOf(this, stream);
+    const canonical = canonicalRow(this, outputs, row);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(row, stream, options?.position, readIndex, options?.id, direct);
-    const outputs = streamOf(this, stream);
-    this.#emitRow(entry, outputs, canonicalRow(this, outputs, row));
+    this.#emitRow(entry, outputs, canonical);
+    // Emitted from a callback, not within `next`: the thread may be asleep.
+    if (this.context.options.progress[P_IN_CALL] === 0) this.context.options.wake();
   }
 
   /** Emits up to `budget` rows. */
@@ -156,6 +164,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const progress = this.context.options.progress;
     progress[P_TASK] = this.number;
     while (done < budget && !isBlocked(this.#gates) && !this.ledger.isFull) {
+      if (this.#cautiousRows > 0 && !this.#mayGoAlone()) break;
       const replayed = this.#nextReplay();
       if (replayed === 'wait') break;
       if (replayed !== undefined) {
@@ -167,7 +176,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         done++;
         continue;
       }
-      if (!this.#reading || (this.#cautiousRows > 0 && this.ledger.pending > 0)) break;
+      if (!this.#reading || this.ledger.pending + this.#unwritten.length >= this.#pendingLimit) break;
       progress[P_IN_CALL] = 1;
       progress[P_CALLS]!++;
       if (this.source.isLowLevel) {
@@ -239,7 +248,11 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   /** Tries again to write dead letters that could not be written. */
   retryDeadLetters(nowMs: number): void {
     if (this.#unwritten.length === 0 || nowMs < this.#writeRetryMs) return;
-    for (const row of this.#unwritten.splice(0)) this.#deadLetter(row, 0);
+    for (const row of this.#unwritten.splice(0)) {
+      // One that cannot be written is enough to know that the others cannot either.
+      if (this.#unwritten.length > 0) this.#unwritten.push(row);
+      else this.#deadLetter(row, 0);
+    }
     this.#updateState();
   }
 
@@ -283,7 +296,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       this.#aloneIsOut = false;
     }
     if (this.#alone.length > 0) {
-      if (this.ledger.pending > 0) return 'wait';
+      if (!this.#mayGoAlone()) return 'wait';
       this.#aloneIsOut = true;
       return this.#alone.shift();
     }
@@ -296,6 +309,17 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       return row;
     }
     return undefined;
+  }
+
+  /**
+   * May a row go out alone? Then no other row of this task is out, and no other task of this thread has one out alone:
+   * what a crash takes with it would otherwise be suspected together.
+   */
+  #mayGoAlone(): boolean {
+    const { context } = this;
+    if (this.ledger.pending > 0 || (context.aloneTask !== 0 && context.aloneTask !== this.number)) return false;
+    context.aloneTask = this.number;
+    return true;
   }
 
   /** Emits a row; a row that cannot be emitted fails by its own fault. */
@@ -369,12 +393,13 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.#suspectCrashes = 0;
     if (row.readIndex < 0 || crashes < this.context.options.settings['replay.max-failures']) return false;
     row.history = { failures: crashes, crashes };
+    row.lastReason = 'lost';
     return true;
   }
 
   #finish(row: SpoutRow): void {
     if (row.readIndex >= 0) this.#tracker.done(row.readIndex);
-    if (this.#cautiousRows > 0 && row.readIndex >= 0) {
+    if (this.#cautiousRows > 0) {
       this.#cautiousRows--;
       // Stored at once: after another crash the first row read is the one behind it.
       const position = this.takePosition();
@@ -443,6 +468,13 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const ended = this.source.ended && this.source.buffered === 0;
     const base = this.counterBase;
     this.counters[base + C_PENDING] = pending;
+    const treesBefore = this.counters[base + C_TREES]!;
+    this.counters[base + C_TREES] = this.ledger.pending;
+    if (this.context.aloneTask === this.number && this.ledger.pending === 0) {
+      this.context.aloneTask = 0;
+      // Other tasks of this thread may have waited for that row.
+      if (treesBefore > 0) this.context.options.wake();
+    }
     this.counters[base + C_ENDED] = ended ? 1 : 0;
     this.counters[base + C_STOPPED] = this.#reading ? 0 : 1;
     if (ended && !this.context.acking && !this.#endMarksSent) {

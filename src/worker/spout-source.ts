@@ -187,9 +187,11 @@ export class SpoutSource {
     this.#pauseMs = Math.min(this.#pauseMs * 2, this.#options.settings['worker.restart-backoff-max']);
   }
 
-  #callBack(call: string, run: () => void): void {
+  #callBack(call: string, run: () => unknown): void {
     try {
-      run();
+      const answer = run();
+      if (isPromise(answer))
+        void answer.then(undefined, (error: unknown) => this.#options.onError(error, call));
     } catch (error) {
       this.#options.onError(error, call);
     }

@@ -13,7 +13,7 @@ import {
   type RuntimeOut,
 } from '../topology/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
-import { C_EMITTED, C_TRANSFERRED } from './counters.js';
+import { C_EMITTED, C_TRANSFERRED, P_IN_CALL } from './counters.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
 import { SEVERAL, SEVERAL_WORDS, type ThreadContext } from './thread-context.js';
 
@@ -103,10 +103,24 @@ export class BoltOut implements RuntimeOut, EmitCause {
     }
     const outputs = streamOf(task, stream);
     const canonical = canonicalRow(task, outputs, row);
-    const cause = options?.anchors === undefined ? (this.anchor ?? this) : joinAnchors(options.anchors);
+    const cause = options?.anchors === undefined ? this.#ownCause() : joinAnchors(options.anchors);
     const sent = task.context.emit(outputs, canonical, task.number, cause, direct);
     task.counters[task.counterBase + C_EMITTED]!++;
     task.counters[task.counterBase + C_TRANSFERRED]! += sent;
+    // Emitted by a call whose promise is open: the thread may be asleep.
+    if (task.context.options.progress[P_IN_CALL] === 0) task.context.options.wake();
+  }
+
+  #ownCause(): EmitCause {
+    const { anchor } = this;
+    if (anchor === null) return this;
+    if (!anchor.settled) return anchor;
+    // Its ack has left without this row's edge: the tree could never come out even.
+    throw new IsobarError('ANCHOR_MISUSED', 'a row was emitted after the row that caused it was acked or failed', {
+      expected: 'emit first, then ack() or fail(); or name other anchors',
+      found: 'an anchor that is settled',
+      where: `component "${this.#task.component}", task ${this.#task.number}`,
+    });
   }
 }
 
@@ -119,6 +133,8 @@ export class ManualAnchor implements Anchor, EmitCause {
   edgesHigh: number;
   edgesLow: number;
   settled = false;
+  /** Held for longer than the message time-out: its tree has failed, and what user code still does with it means nothing. */
+  expired = false;
   /** Milliseconds of the worker's clock at which user code got it. */
   readonly sinceMs: number;
   readonly #owner: { onSettled(anchor: ManualAnchor, failure: { error: unknown } | null): void };
@@ -161,7 +177,7 @@ export class ManualAnchor implements Anchor, EmitCause {
       });
     }
     this.settled = true;
-    this.#owner.onSettled(this, failure);
+    if (!this.expired) this.#owner.onSettled(this, failure);
   }
 }
 
@@ -178,6 +194,8 @@ class JoinedAnchors implements EmitCause {
   edgesLow = 0;
   readonly #anchors: readonly { readonly anchor: ManualAnchor; readonly places: readonly number[] }[];
   readonly #roots: Int32Array;
+  /** Edge halves drawn last, two per anchor. */
+  #woven: number[] = [];
 
   constructor(anchors: readonly ManualAnchor[]) {
     const placeOf = new Map<string, number>();
@@ -203,16 +221,23 @@ class JoinedAnchors implements EmitCause {
 
   weave(ids: EdgeIds): Int32Array {
     const several = this.#roots.slice();
-    for (const { anchor, places } of this.#anchors) {
+    this.#woven = [];
+    for (const { places } of this.#anchors) {
       ids.next();
-      anchor.edgesHigh ^= ids.high;
-      anchor.edgesLow ^= ids.low;
+      this.#woven.push(ids.high, ids.low);
       for (const place of places) {
         several[place + 3]! ^= ids.high;
         several[place + 4]! ^= ids.low;
       }
     }
     return several;
+  }
+
+  onWovenSent(): void {
+    for (const [i, { anchor }] of this.#anchors.entries()) {
+      anchor.edgesHigh ^= this.#woven[2 * i]!;
+      anchor.edgesLow ^= this.#woven[2 * i + 1]!;
+    }
   }
 }
 

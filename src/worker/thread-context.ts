@@ -84,6 +84,8 @@ export class ThreadContext {
    * Bounded by the rows that were received; a root that comes back is another generation and ignores them.
    */
   #homeless: (() => void)[] = [];
+  /** Spout task whose row is out alone, so that a crash tells which row is behind it; 0: none. One at a time per thread. */
+  aloneTask = 0;
   /** Milliseconds of the running turn; refreshed by the loop. */
   turnMs = 0;
 
@@ -160,6 +162,7 @@ export class ThreadContext {
     const ids = this.options.edgeIds;
     if (cause.weave !== undefined) {
       this.send(output.edge, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, cause.weave(ids), row);
+      cause.onWovenSent?.();
       return;
     }
     ids.next();

@@ -393,9 +393,11 @@ export class WorkerProcess {
     let positions: readonly StoredPosition[] = [];
     if (executors.some(({ component }) => spouts.has(component)))
       positions = await this.#link.readPositions();
+    // What a newer assignment took away while the positions were read must not start here any more.
+    const wanted = executors.filter((executor) => this.#executors.get(executor.range[0]) === executor);
     host.post({
       kind: 'start-executors',
-      executors: executors.map(({ range, component, counters, crashes }) => ({
+      executors: wanted.map(({ range, component, counters, crashes }) => ({
         range,
         component,
         counters,
@@ -488,11 +490,7 @@ export class WorkerProcess {
     );
     this.#book.forgetThread(host.index);
     this.#noteLostStates(host.index);
-    for (const executor of this.#executors.ofThread(host.index)) {
-      for (let task = executor.range[0]; task <= executor.range[1]; task++) {
-        executor.crashes.set(task, (executor.crashes.get(task) ?? 0) + 1);
-      }
-    }
+    this.#executors.noteCrash(host.index);
     this.#executors.resetDepths(host.index);
     for (const other of this.#hosts()) other.forgetRingTo(host);
     this.#scheduleRoutes(true);

@@ -2,7 +2,7 @@
  * Runs a topology in executor threads that share one JavaScript thread: the real loops, rings, links and ledgers,
  * without worker processes. Their turns interleave at every yield. For tests.
  */
-import { compileSettings, silentLogger, systemClock, type RawSettings } from '../../base/index.js';
+import { compileSettings, silentLogger, systemClock, toIsobarError, type RawSettings } from '../../base/index.js';
 import type { StoredPosition, TopologyPhase } from '../../coordination/index.js';
 import { allocateRing, Doorbell } from '../../messaging/index.js';
 import { dealToThreads, planTopology, type ComponentTasks } from '../../scheduling/index.js';
@@ -22,7 +22,7 @@ import {
   PROGRESS_WORDS,
 } from '../counters.js';
 import { EndpointTable } from '../endpoints.js';
-import { ExecutorBook } from '../executor-book.js';
+import { ExecutorBook, type HostedExecutor } from '../executor-book.js';
 import { createFactory } from '../executor-factory.js';
 import { ExecutorThread } from '../executor-thread.js';
 import { ThreadContext } from '../thread-context.js';
@@ -69,12 +69,16 @@ interface HarnessThread {
   running: Promise<void>;
   /** A crashed thread is heard no more. */
   muted: boolean;
+  /** Messages are handled one after the other, as in a real thread. */
+  handled: Promise<void>;
 }
 
 export class ThreadHarness {
   readonly errors: ThreadError[] = [];
   readonly storedPositions = new Map<number, StoredPosition>();
   readonly deadLetterFiles = new Set<string>();
+  /** What ended a thread's handling of messages, where it was not a crash that was asked for. */
+  readonly crashes: string[] = [];
   readonly tasks: readonly ComponentTasks[];
   readonly book = new ExecutorBook();
   readonly #stages: string[][];
@@ -85,6 +89,7 @@ export class ThreadHarness {
   readonly #endpoints = new EndpointTable();
   readonly #threads: HarnessThread[] = [];
   readonly #rings = new Map<string, SharedArrayBuffer>();
+  #phase: TopologyPhase | undefined;
   #version = 0;
   #generation = 1;
 
@@ -103,7 +108,7 @@ export class ThreadHarness {
       this.book.add(range, component, options.place?.(component, range[0]) ?? places[i]!);
     });
     for (let index = 0; index < options.threads; index++) this.#threads.push(this.#createThread(index));
-    for (const { thread } of this.#threads) this.#startExecutors(thread);
+    for (const entry of this.#threads) this.#startExecutors(entry);
   }
 
   /** Totals of a component over its tasks. */
@@ -134,6 +139,7 @@ export class ThreadHarness {
   }
 
   phase(phase: TopologyPhase): void {
+    this.#phase = phase;
     this.#tellAll({ kind: 'phase', phase });
   }
 
@@ -141,14 +147,34 @@ export class ThreadHarness {
   async crash(index: number): Promise<void> {
     const victim = this.#threads[index]!;
     victim.muted = true;
-    void victim.thread.onMessage({ kind: 'stop' });
+    // Its loop ends at the next turn, without a flush: what was batched or queued is gone.
+    Object.defineProperty(victim.context, 'turnMs', {
+      set() {
+        throw new Error('crash');
+      },
+    });
+    victim.thread.wake();
+    this.book.noteCrash(index);
     this.book.resetDepths(index);
     victim.started.clear();
     this.#sendRoutes(true, victim);
     await victim.running;
     this.#threads[index] = this.#createThread(index);
     this.#tellAll({ kind: 'mark' });
-    this.#startExecutors(this.#threads[index]!.thread);
+    this.#startExecutors(this.#threads[index]);
+  }
+
+  /** Stops the executor of a task and starts it again, in another thread if one is given, as a new assignment does. */
+  async move(task: number, toThread?: number): Promise<void> {
+    const executor = this.book.get(task)!;
+    const from = this.#threads[executor.thread]!;
+    from.started.delete(task);
+    this.#post(from, { kind: 'stop-executors', ranges: [executor.range] });
+    this.#sendRoutes(true);
+    await from.handled;
+    this.#tellAll({ kind: 'mark' });
+    executor.thread = toThread ?? executor.thread;
+    this.#startExecutors(this.#threads[executor.thread]!, task);
   }
 
   async until(what: string, condition: () => boolean, timeoutMs = 30_000): Promise<void> {
@@ -247,25 +273,43 @@ export class ThreadHarness {
       started: new Set(),
       running: Promise.resolve(),
       muted: false,
+      handled: Promise.resolve(),
     };
-    entry.running = thread.run();
+    entry.running = thread.run().catch((error: unknown) => {
+      if (!entry.muted) this.crashes.push(`loop: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    });
+    if (this.#phase !== undefined) this.#post(entry, { kind: 'phase', phase: this.#phase });
     return entry;
   }
 
-  #startExecutors(thread: ExecutorThread): void {
-    const { index } = this.#threads.find((entry) => entry.thread === thread)!;
-    void thread.onMessage({
+  #post(entry: HarnessThread, message: ToThread): void {
+    entry.handled = entry.handled
+      .then(() => entry.thread.onMessage(message))
+      .catch((error: unknown) => {
+        if (entry.muted) return;
+        const { code, message: text } = toIsobarError(error, 'USER_CODE_FAILED');
+        this.crashes.push(`${code}: ${text}`);
+      });
+  }
+
+  #startExecutors(entry: HarnessThread, only?: number): void {
+    this.#post(entry, {
       kind: 'start-executors',
-      executors: this.book.ofThread(index).map(({ range, component, counters }) => ({
+      executors: this.#executorsOf(entry, only).map(({ range, component, counters, crashes }) => ({
         range,
         component,
         counters,
-        crashes: [],
+        crashes: [...crashes],
         positions: [...(this.#options.positions ?? []), ...this.storedPositions.values()]
           .filter(({ task }) => range[0] <= task && task <= range[1])
           .slice(-1),
       })),
     });
+  }
+
+  #executorsOf(entry: HarnessThread, only: number | undefined): readonly HostedExecutor[] {
+    const hosted = this.book.ofThread(entry.index);
+    return only === undefined ? hosted : hosted.filter(({ range }) => range[0] === only);
   }
 
   #onMessage(entry: HarnessThread, message: FromThread): void {
@@ -290,7 +334,7 @@ export class ThreadHarness {
   }
 
   #tellAll(message: ToThread): void {
-    for (const { thread } of this.#threads) void thread.onMessage(message);
+    for (const entry of this.#threads) if (!entry.muted) this.#post(entry, message);
   }
 
   #sendRoutes(lost: boolean, without?: HarnessThread): void {
@@ -309,7 +353,7 @@ export class ThreadHarness {
     const endpointOfTask = this.#endpoints.endpointOfTask(Math.max(...this.tasks.map(({ last }) => last)));
     const version = ++this.#version;
     for (const own of alive) {
-      void own.thread.onMessage({
+      this.#post(own, {
         kind: 'routes',
         version,
         tasks: this.tasks,
