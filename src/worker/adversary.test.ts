@@ -7,6 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { bolt, spout, t, topology, type Anchor, type StreamHandle } from '../topology/index.js';
+import { C_TREES, COUNTER_FIELDS } from './counters.js';
+import { ExecutorBook } from './executor-book.js';
+import { QuietWatch } from './quiet-watch.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
 let harness: ThreadHarness | undefined;
@@ -63,7 +66,9 @@ describe('manual bolts', () => {
             out.emit(row);
           },
         });
-        b.bolt('sink', collect(new Map())).shuffle(b.bolt('early', early).shuffle(b.spout('numbers', numbers(5))));
+        b.bolt('sink', collect(new Map())).shuffle(
+          b.bolt('early', early).shuffle(b.spout('numbers', numbers(5))),
+        );
       }),
       { threads: 2 },
     );
@@ -134,7 +139,11 @@ describe('manual bolts', () => {
       topology('batch', (b) => {
         b.bolt('sink', collect(seen)).global(b.bolt('batch', batch).global(b.spout('numbers', numbers(8))));
       }),
-      { threads: 2, settings: { 'topology.message-timeout': 1, 'replay.max-failures': 1 }, deadLetterDirectory: letters() },
+      {
+        threads: 2,
+        settings: { 'topology.message-timeout': 1, 'replay.max-failures': 1 },
+        deadLetterDirectory: letters(),
+      },
     );
     isLate = () => run.totals('numbers').failed > 0;
     await run.until('some rows', () => isLate() && seen.size > 0, 3000);
@@ -302,7 +311,11 @@ describe('executors that stop and start', () => {
       {
         threads: 2,
         place: (component) => (component === 'numbers' ? 0 : 1),
-        settings: { 'spout.position-interval': 1, 'topology.max-spout-pending': 16, 'replay.quiet-time': 1000 },
+        settings: {
+          'spout.position-interval': 1,
+          'topology.max-spout-pending': 16,
+          'replay.quiet-time': 1000,
+        },
       },
     );
     const source = run.tasks.find(({ component }) => component === 'numbers')!.first;
@@ -407,7 +420,9 @@ describe('spouts', () => {
     );
     await run.runToEnd();
     expect(sorted(seen.keys())).toEqual(ids(10));
-    await run.until('the last position', () => [...run.storedPositions.values()].some(({ position }) => position === 10));
+    await run.until('the last position', () =>
+      [...run.storedPositions.values()].some(({ position }) => position === 10),
+    );
   });
 
   it('do not keep more rows than their limit while dead letters cannot be written', async () => {
@@ -631,21 +646,86 @@ function randomCase(seed: number) {
   return { rows, threads, bolts, settings, seen, definition, copies, place, below };
 }
 
+describe('trees whose rows are nowhere', () => {
+  it('fail as timed out and are replayed once the whole topology has been quiet', async () => {
+    const run = start(
+      topology('lost', (b) => {
+        b.bolt('sink', collect(new Map())).shuffle(b.spout('numbers', numbers(10)));
+      }),
+      { threads: 2, settings: { 'topology.message-timeout': 20 }, place: (id) => (id === 'sink' ? 1 : 0) },
+    );
+    const context = run.context(1);
+    const ack = context.ack.bind(context);
+    let lost = 0;
+    context.ack = (...words) => {
+      if (lost++ > 0) ack(...words);
+    };
+    await run.until('all but one', () => run.totals('numbers').acked === 9);
+    await pause(50);
+    expect(run.totals('numbers').pending).toBe(1);
+    run.expire();
+    await run.runToEnd();
+    expect(run.totals('numbers')).toMatchObject({ acked: 10, failed: 1, replayed: 1, deadLetters: 0 });
+  });
+
+  it('are given up only when every peer has been quiet as well', () => {
+    const watch = new QuietWatch(1000);
+    const still = { progress: 5, busy: false, pendingTrees: 1 };
+    expect(watch.observe(0, still, [])).toBe('none');
+    expect(watch.observe(900, still, ['a'])).toBe('none');
+    expect(watch.observe(1000, still, ['a', 'b'])).toBe('ask-peers');
+    watch.onAnswer('a', 5000);
+    watch.onAnswer('b', 400);
+    expect(watch.observe(2000, still, ['a', 'b'])).toBe('ask-peers');
+    watch.onAnswer('b', 1400);
+    expect(watch.observe(3000, { ...still, pendingTrees: 0 }, ['a', 'b'])).toBe('none');
+    expect(watch.observe(3000, still, ['a', 'b'])).toBe('expire');
+    expect(watch.observe(3500, still, ['a', 'b'])).toBe('none');
+    expect(watch.observe(4000, { ...still, busy: true }, [])).toBe('none');
+    expect(watch.observe(4500, still, [])).toBe('none');
+    expect(watch.quietMs(4600)).toBe(600);
+    expect(watch.observe(5000, { ...still, progress: 6 }, [])).toBe('none');
+  });
+});
+
+describe('a crash of a thread', () => {
+  it('is held against tasks that had rows out, and not against those that were being prepared', () => {
+    const book = new ExecutorBook();
+    const { block, crashes } = book.add([3, 4], 'source', 0);
+    book.noteCrash(0);
+    expect(crashes.size).toBe(0);
+    block.counters[COUNTER_FIELDS + C_TREES] = 1;
+    book.noteCrash(0);
+    book.resetDepths(0);
+    book.noteCrash(0);
+    expect([...crashes]).toEqual([[4, 1]]);
+  });
+});
+
 describe('random graphs', () => {
   const SEED = Number(process.env['ADVERSARY_SEED'] ?? 1);
   const COUNT = Number(process.env['ADVERSARY_COUNT'] ?? 24);
 
-  it.each(ids(COUNT).map((i) => SEED + i))('come to their end with every row counted right (seed %i)', async (seed) => {
-    const { rows, threads, bolts, settings, seen, definition, copies, place } = randomCase(seed);
-    const run = start(definition, { threads, settings, place });
-    await run.runToEnd();
-    expect(run.errors).toEqual([]);
-    expect(run.totals('source')).toMatchObject({ acked: rows, failed: 0, replayed: 0, deadLetters: 0, pending: 0 });
-    for (const [i, { name }] of bolts.entries()) {
-      expect(sorted(seen.get(name)!.keys())).toEqual(ids(rows));
-      expect(new Set(seen.get(name)!.values())).toEqual(new Set([copies[i]]));
-    }
-  });
+  it.each(ids(COUNT).map((i) => SEED + i))(
+    'come to their end with every row counted right (seed %i)',
+    async (seed) => {
+      const { rows, threads, bolts, settings, seen, definition, copies, place } = randomCase(seed);
+      const run = start(definition, { threads, settings, place });
+      await run.runToEnd();
+      expect(run.errors).toEqual([]);
+      expect(run.totals('source')).toMatchObject({
+        acked: rows,
+        failed: 0,
+        replayed: 0,
+        deadLetters: 0,
+        pending: 0,
+      });
+      for (const [i, { name }] of bolts.entries()) {
+        expect(sorted(seen.get(name)!.keys())).toEqual(ids(rows));
+        expect(new Set(seen.get(name)!.values())).toEqual(new Set([copies[i]]));
+      }
+    },
+  );
 
   it.each(ids(COUNT).map((i) => SEED + 1000 + i))('lose no row to crashes (seed %i)', async (seed) => {
     const { rows, threads, bolts, settings, seen, definition, place, below } = randomCase(seed);

@@ -573,7 +573,9 @@ export class BoltExecutor implements LocalTarget {
     const origin = queue.words[at + Q_ORIGIN]!;
     if (origin < 0) return;
     const creditClass =
-      queue === this.#cycleQueue ? this.#componentIndex + this.#context.reachable.length : this.#componentIndex;
+      queue === this.#cycleQueue
+        ? this.#componentIndex + this.#context.reachable.length
+        : this.#componentIndex;
     this.#context.grant(origin, creditClass, queue.words[at + Q_COST]!);
   }
 

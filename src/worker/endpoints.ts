@@ -15,7 +15,10 @@ export interface AnnouncedThread {
 export type PeerMessage =
   | { readonly kind: 'threads'; readonly threads: readonly AnnouncedThread[] }
   /** The sender lost a thread or a peer and has stopped sending to it: mark every pending tree. */
-  | { readonly kind: 'loss' };
+  | { readonly kind: 'loss' }
+  /** How long have you done nothing at all? */
+  | { readonly kind: 'ask-quiet' }
+  | { readonly kind: 'quiet'; readonly quietMs: number };
 
 export interface Endpoint {
   readonly id: number;

@@ -95,6 +95,20 @@ export class ExecutorBook {
     }
   }
 
+  /** Sums over all tasks, for the watch over a worker that does nothing. */
+  activity(): { readonly progress: number; readonly queued: number; readonly pendingTrees: number } {
+    let [progress, queued, pendingTrees] = [0, 0, 0];
+    for (const { block } of this.#executors.values()) {
+      const { counters } = block;
+      for (let base = 0; base < counters.length; base += COUNTER_FIELDS) {
+        for (const field of [C_EMITTED, C_EXECUTED, C_ACKED, C_FAILED]) progress += counters[base + field]!;
+        queued += counters[base + C_QUEUED]!;
+        pendingTrees += counters[base + C_PENDING]!;
+      }
+    }
+    return { progress, queued, pendingTrees };
+  }
+
   taskReports(): TaskReport[] {
     return this.all().flatMap(({ range: [first], component, block: { counters } }) =>
       Array.from({ length: counters.length / COUNTER_FIELDS }, (_, index): TaskReport => {

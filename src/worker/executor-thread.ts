@@ -143,6 +143,9 @@ export class ExecutorThread {
       case 'mark':
         this.#markAll();
         break;
+      case 'expire':
+        this.#expireTrees();
+        break;
       case 'phase':
         this.#applyPhase(message.phase);
         break;
@@ -470,6 +473,26 @@ export class ExecutorThread {
     const nowMs = performance.now();
     for (const spout of this.#spouts) for (const task of spout.tasks) task.ledger.markAll(nowMs);
     for (const bolt of this.#bolts) for (const task of bolt.tasks) task.ledger.markAll(nowMs);
+  }
+
+  #expireTrees(): void {
+    if (!this.#context.routesStand) return;
+    const openedBefore = performance.now() - this.#context.options.settings['topology.message-timeout'];
+    for (const executor of [...this.#spouts, ...this.#bolts]) {
+      for (const task of executor.tasks) {
+        const expired: number[] = [];
+        task.ledger.forEachPending((sequence, _item, openedMs) => {
+          if (openedMs <= openedBefore) expired.push(sequence);
+        });
+        for (const sequence of expired) task.onFail(sequence, 'timeout', 0);
+        if (expired.length > 0)
+          this.#options.logger.error('trees.expired', {
+            component: task.component,
+            task: task.number,
+            trees: expired.length,
+          });
+      }
+    }
   }
 
   #replayLost(standAgain: boolean): void {

@@ -317,7 +317,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
    */
   #mayGoAlone(): boolean {
     const { context } = this;
-    if (this.ledger.pending > 0 || (context.aloneTask !== 0 && context.aloneTask !== this.number)) return false;
+    if (this.ledger.pending > 0 || (context.aloneTask !== 0 && context.aloneTask !== this.number))
+      return false;
     context.aloneTask = this.number;
     return true;
   }

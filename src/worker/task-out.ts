@@ -116,11 +116,15 @@ export class BoltOut implements RuntimeOut, EmitCause {
     if (anchor === null) return this;
     if (!anchor.settled) return anchor;
     // Its ack has left without this row's edge: the tree could never come out even.
-    throw new IsobarError('ANCHOR_MISUSED', 'a row was emitted after the row that caused it was acked or failed', {
-      expected: 'emit first, then ack() or fail(); or name other anchors',
-      found: 'an anchor that is settled',
-      where: `component "${this.#task.component}", task ${this.#task.number}`,
-    });
+    throw new IsobarError(
+      'ANCHOR_MISUSED',
+      'a row was emitted after the row that caused it was acked or failed',
+      {
+        expected: 'emit first, then ack() or fail(); or name other anchors',
+        found: 'an anchor that is settled',
+        where: `component "${this.#task.component}", task ${this.#task.number}`,
+      },
+    );
   }
 }
 

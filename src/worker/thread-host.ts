@@ -85,6 +85,11 @@ export class ThreadHost {
     return `${this.index}/${this.generation}`;
   }
 
+  /** The thread is inside a call of user code at this moment. */
+  get isInCall(): boolean {
+    return this.#progress[P_IN_CALL] === 1;
+  }
+
   post(message: ToThread): void {
     if (!this.gone) this.#thread.postMessage(message);
   }

@@ -62,6 +62,8 @@ export type ToThread =
       readonly lost: boolean;
     }
   | { readonly kind: 'mark' }
+  /** Nobody does anything: trees that are older than the message time-out fail, since no row of them is anywhere. */
+  | { readonly kind: 'expire' }
   | { readonly kind: 'phase'; readonly phase: TopologyPhase }
   | { readonly kind: 'stop' };
 

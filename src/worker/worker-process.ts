@@ -39,6 +39,7 @@ import { dealToThreads, type Assignment, type ExecutorRange } from '../schedulin
 import type { TopologyDescription } from '../topology/index.js';
 import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
 import { componentOf, ExecutorBook, type HostedExecutor } from './executor-book.js';
+import { QuietWatch } from './quiet-watch.js';
 import { ReportBook } from './report-book.js';
 import { SupervisorLink } from './supervisor-link.js';
 import { ThreadHost, threadReport } from './thread-host.js';
@@ -48,6 +49,7 @@ const ACKER = '__acker';
 const HEALTHY_MS = 10_000;
 const OBSERVE_MS = 200;
 const CHANGED_DELAY_MS = 2;
+const QUIET_WATCH_MS = 1000;
 
 export interface WorkerProcessOptions {
   readonly launch: WorkerLaunch;
@@ -85,6 +87,7 @@ export class WorkerProcess {
   readonly #ackers: ExecutorRange[] = [];
   readonly #endpoints = new EndpointTable();
   readonly #book = new ReportBook();
+  readonly #quiet: QuietWatch;
   readonly #startedMs: number;
   #assignment: Assignment | undefined;
   #phase: TopologyPhase = { kind: 'active' };
@@ -108,6 +111,7 @@ export class WorkerProcess {
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
     this.#description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
+    this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#link = new SupervisorLink({
       socketPath: launch.supervisorSocket,
       hello: {
@@ -148,6 +152,7 @@ export class WorkerProcess {
     this.#link.start();
     this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beat());
     this.#clock.every(OBSERVE_MS, () => this.#watchThreads());
+    this.#clock.every(QUIET_WATCH_MS, () => this.#watchQuiet());
     void this.#forwardLoop();
   }
 
@@ -535,6 +540,20 @@ export class WorkerProcess {
     }
   }
 
+  /** Nothing is executed anywhere while trees are pending: their rows are nowhere, so they are replayed. */
+  #watchQuiet(): void {
+    const nowMs = this.#clock.nowMs();
+    const { progress, queued, pendingTrees } = this.#executors.activity();
+    const inCode = this.#hosts().some(({ isInCall }) => isInCall);
+    const peers = new Set(this.#endpoints.all().flatMap(({ peer }) => this.#peerKeys[peer] ?? []));
+    const busy = inCode || queued > 0 || !this.#isReady();
+    const action = this.#quiet.observe(nowMs, { progress, busy, pendingTrees }, [...peers]);
+    if (action === 'ask-peers') for (const peer of peers) this.#tell(peer, { kind: 'ask-quiet' });
+    if (action !== 'expire') return;
+    this.#logger.error('trees.lost', { pendingTrees });
+    for (const host of this.#hosts()) host.post({ kind: 'expire' });
+  }
+
   // ── routes and losses ──
 
   #scheduleRoutes(lost: boolean): void {
@@ -673,6 +692,12 @@ export class WorkerProcess {
         break;
       case 'loss':
         for (const host of this.#hosts()) host.post({ kind: 'mark' });
+        break;
+      case 'ask-quiet':
+        this.#tell(peer, { kind: 'quiet', quietMs: this.#quiet.quietMs(this.#clock.nowMs()) });
+        break;
+      case 'quiet':
+        this.#quiet.onAnswer(peer, message.quietMs);
         break;
     }
   }

@@ -2,7 +2,13 @@
  * Runs a topology in executor threads that share one JavaScript thread: the real loops, rings, links and ledgers,
  * without worker processes. Their turns interleave at every yield. For tests.
  */
-import { compileSettings, silentLogger, systemClock, toIsobarError, type RawSettings } from '../../base/index.js';
+import {
+  compileSettings,
+  silentLogger,
+  systemClock,
+  toIsobarError,
+  type RawSettings,
+} from '../../base/index.js';
 import type { StoredPosition, TopologyPhase } from '../../coordination/index.js';
 import { allocateRing, Doorbell } from '../../messaging/index.js';
 import { dealToThreads, planTopology, type ComponentTasks } from '../../scheduling/index.js';
@@ -177,6 +183,16 @@ export class ThreadHarness {
     this.#startExecutors(this.#threads[executor.thread]!, task);
   }
 
+  /** As a worker says it when nothing at all has been done for the message time-out. */
+  expire(): void {
+    this.#tellAll({ kind: 'expire' });
+  }
+
+  /** What a thread works with; for tests that spoil it. */
+  context(index: number): ThreadContext {
+    return this.#threads[index]!.context;
+  }
+
   async until(what: string, condition: () => boolean, timeoutMs = 30_000): Promise<void> {
     const endMs = performance.now() + timeoutMs;
     while (!condition()) {
@@ -276,7 +292,8 @@ export class ThreadHarness {
       handled: Promise.resolve(),
     };
     entry.running = thread.run().catch((error: unknown) => {
-      if (!entry.muted) this.crashes.push(`loop: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      if (!entry.muted)
+        this.crashes.push(`loop: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     });
     if (this.#phase !== undefined) this.#post(entry, { kind: 'phase', phase: this.#phase });
     return entry;
