@@ -24,7 +24,7 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
   lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
   lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
   const { output } = error.details;
-  if (typeof output === 'string') lines.push('  output of the file:', `    ${indent(output, 4)}`);
+  if (typeof output === 'string' && output.trim() !== '') lines.push('  output of the file:', `    ${indent(output, 4)}`);
   return lines.join('\n');
 }
 
@@ -47,6 +47,8 @@ export function userFrames(error: ErrorRecord, { prefixes }: OwnPlace): readonly
       .map((line) => line.trim())
       .filter((line) => line.startsWith('at ') && line.includes('/'))
       .filter((line) => !line.includes('node:') && !line.includes('/bundle.mjs'))
+      // The parser of our command line: no code of a user's is below it.
+      .filter((line) => !line.includes('/node_modules/commander/'))
       .filter((line) => !prefixes.some((prefix) => line.includes(prefix)));
     if (frames.length > 0) return frames.slice(0, MAX_FRAMES);
   }

@@ -55,6 +55,13 @@ export function topology(
       where: `topology ${show(name)}`,
     });
   }
+  if (typeof settingsOrBuild === 'function' && buildAfterSettings !== undefined) {
+    throw new IsobarError('DEFINITION_ILLEGAL', `topology ${show(name)} has something behind its function`, {
+      expected: "topology('name', settings, (b) => { … })",
+      found: `${show(buildAfterSettings)} as third argument`,
+      where: `topology ${show(name)}`,
+    });
+  }
   return Object.freeze({
     [TOPOLOGY]: 1 as const,
     name,

@@ -45,7 +45,7 @@ import type { SpoutExecutor } from './spout-executor.js';
 import { SEVERAL, type ThreadContext } from './thread-context.js';
 import type { ExecutorStart, FromThread, ThreadStart, ToThread } from './thread-messages.js';
 
-const BOLT_BUDGET_ROWS = 512;
+const BOLT_BUDGET_ROWS = 8192;
 const SPOUT_BUDGET_ROWS = 256;
 const FRAMES_PER_TURN = 64;
 const YIELD_MS = 1;

@@ -6,11 +6,19 @@ const edge = (kind: 'shuffle' | 'local-or-shuffle' | 'all', taskCount: number): 
   ({ grouping: { kind }, source: 's', firstTask: 10, taskCount }) as unknown as Edge;
 
 /** endpoints[i] is the endpoint of task i; tasks 1… are senders, 10… receivers. */
-const routes = (senders: number[], receivers: number[]): { endpointOfTask: Int32Array } => {
+const routes = (
+  senders: number[],
+  receivers: number[],
+  peers: number[] = [],
+): Parameters<typeof preferredTargets>[2] => {
   const endpointOfTask = new Int32Array(10 + receivers.length).fill(-1);
   senders.forEach((endpoint, i) => (endpointOfTask[1 + i] = endpoint));
   receivers.forEach((endpoint, i) => (endpointOfTask[10 + i] = endpoint));
-  return { endpointOfTask };
+  const endpoints = [...new Set([...senders, ...receivers])].map((id) => ({
+    id,
+    peer: peers.includes(id) ? 0 : -1,
+  }));
+  return { endpointOfTask, endpoints };
 };
 const tasksOf = (count: number) => () => ({ component: 's', first: 1, last: count });
 
@@ -29,11 +37,11 @@ describe('preferredTargets', () => {
     expect(preferredTargets(edge('shuffle', 2), 1, routes([0], [0, 1]), tasksOf(1))).toBeNull();
   });
 
-  it('keeps local-or-shuffle local as soon as there is one receiver', () => {
-    expect([
-      ...preferredTargets(edge('local-or-shuffle', 3), 1, routes([0, 1], [0, 1, 1]), tasksOf(2))!,
-    ]).toEqual([0]);
-    expect(preferredTargets(edge('local-or-shuffle', 2), 1, routes([0, 1], [1, 1]), tasksOf(2))).toBeNull();
+  it('keeps local-or-shuffle in its worker, in whichever thread, as soon as there is one receiver', () => {
+    const inWorker = routes([0, 1], [0, 1, 2], [2]);
+    expect([...preferredTargets(edge('local-or-shuffle', 3), 1, inWorker, tasksOf(2))!]).toEqual([0, 1]);
+    const elsewhere = routes([0, 1], [2, 2], [2]);
+    expect(preferredTargets(edge('local-or-shuffle', 2), 1, elsewhere, tasksOf(2))).toBeNull();
   });
 
   it('leaves other groupings alone', () => {

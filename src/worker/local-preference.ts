@@ -9,12 +9,16 @@ import type { Edge } from './outputs.js';
  * Indexes (from 0) of the receiving tasks that the sending task should use; null: all.
  *
  * `shuffle` keeps to its own thread where every thread with senders has the same number of receivers per sender;
- * `local-or-shuffle` keeps to its own thread if that has any receiver.
+ * `local-or-shuffle` keeps to its own worker if that has any receiver (Storm's rule).
  */
 export function preferredTargets(
   edge: Edge,
   sourceTask: number,
-  routes: { readonly endpointOfTask: Int32Array },
+  routes: {
+    readonly endpointOfTask: Int32Array;
+    /** `peer` −1: a thread of this worker. */
+    readonly endpoints: readonly { readonly id: number; readonly peer: number }[];
+  },
   tasksOf: (component: string) => ComponentTasks | undefined,
 ): Int32Array | null {
   const kind = edge.grouping.kind;
@@ -22,8 +26,12 @@ export function preferredTargets(
   const { endpointOfTask } = routes;
   const own = endpointOfTask[sourceTask] ?? -1;
   if (own < 0) return null;
+  const near =
+    kind === 'shuffle'
+      ? new Set([own])
+      : new Set(routes.endpoints.filter(({ peer }) => peer < 0).map(({ id }) => id));
   const local: number[] = [];
-  for (let i = 0; i < edge.taskCount; i++) if (endpointOfTask[edge.firstTask + i] === own) local.push(i);
+  for (let i = 0; i < edge.taskCount; i++) if (near.has(endpointOfTask[edge.firstTask + i]!)) local.push(i);
   if (local.length === 0) return null;
   if (kind === 'shuffle' && !isSymmetric(edge, endpointOfTask, tasksOf(edge.source))) return null;
   return Int32Array.from(local);

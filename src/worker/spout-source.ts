@@ -18,6 +18,10 @@ export interface SpoutSourceOptions {
   readonly wake: () => void;
 }
 
+/** Bounds of the pause before a source that had nothing is asked again; it doubles while there is nothing. */
+const SHORTEST_REST_MS = 1;
+const LONGEST_REST_MS = 16;
+
 type Reader = Iterator<SourceRow | readonly SourceRow[]> | AsyncIterator<SourceRow | readonly SourceRow[]>;
 type Step = IteratorResult<SourceRow | readonly SourceRow[]>;
 
@@ -32,6 +36,7 @@ export class SpoutSource {
   #idle = false;
   #pauseUntilMs = 0;
   #pauseMs = 0;
+  #restMs = SHORTEST_REST_MS;
   #closed = false;
   ended = false;
 
@@ -152,15 +157,22 @@ export class SpoutSource {
     this.#pauseMs = this.#options.settings['worker.restart-backoff'];
     this.#rows = isRows(step.value) ? step.value : [step.value];
     this.#at = 0;
+    if (this.#rows.length === 0) this.#rest();
+    else this.#restMs = SHORTEST_REST_MS;
+  }
+
+  /** Nothing to read now: asks again in a moment, and later each time, so that an idle source costs next to nothing. */
+  #rest(): void {
+    this.#idle = true;
+    this.#pauseUntilMs = this.#options.clock.nowMs() + this.#restMs;
+    this.#restMs = Math.min(2 * this.#restMs, LONGEST_REST_MS);
   }
 
   #onAnswer(answer: unknown): void {
     this.#pauseMs = this.#options.settings['worker.restart-backoff'];
     if (answer === 'ended') this.ended = true;
-    else if (answer === 'idle') {
-      this.#idle = true;
-      this.#pauseUntilMs = this.#options.clock.nowMs() + 1;
-    }
+    else if (answer === 'idle') this.#rest();
+    else this.#restMs = SHORTEST_REST_MS;
   }
 
   #waitFor<T>(promise: PromiseLike<T>, onSettled: (value: T) => void): void {

@@ -352,6 +352,10 @@ export class WorkerProcess {
       if (key !== this.#selfKey) peers.set(key, this.#addressOf(port));
     }
     this.#peers.setPeers(peers);
+    // Nobody tells of a peer that is dropped here, but its threads are as lost as those of one that died.
+    for (const [index, key] of this.#peerKeys.entries()) {
+      if (!peers.has(key) && this.#endpoints.replace(index, [])) this.#scheduleRoutes(true);
+    }
   }
 
   // ── threads ──

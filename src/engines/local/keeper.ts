@@ -36,7 +36,7 @@ export interface LocalClusterOptions {
   readonly stateDirectory?: string;
   /** Where run directories are made otherwise; default: the system's directory for temporary files. */
   readonly base?: string;
-  /** Told of each daemon process that ended although nobody closed it. */
+  /** Told of each daemon process that ended although nobody closed it, and that is started again. */
   onDaemonEnd?(how: string): void;
 }
 
@@ -186,7 +186,6 @@ class Keeper implements LocalCluster {
       this.#state = { kind: 'closed' };
       return;
     }
-    this.#options.onDaemonEnd?.(how);
     if (this.#failure !== undefined && !this.#hasBeenReady) return this.#lose(this.#failure);
     const readyForMs = state.kind === 'ready' ? systemClock.nowMs() - state.sinceMs : undefined;
     const decision = decideRestart(this.#endsInARow, readyForMs);
@@ -202,6 +201,7 @@ class Keeper implements LocalCluster {
       );
       return;
     }
+    this.#options.onDaemonEnd?.(how);
     const timer = setTimeout(() => {
       this.#restarts++;
       this.#failure = undefined;

@@ -60,15 +60,20 @@ function firstDifference(a: string, b: string): { expected: string; found: strin
   return { expected: excerpt(a), found: excerpt(b) };
 }
 
-function answer(evaluation: Evaluation): void {
-  process.send!(evaluation, () => process.exit(0));
-}
-
 const [bundlePath] = process.argv.slice(2);
-if (bundlePath === undefined || process.send === undefined) {
+const send = process.send?.bind(process);
+if (bundlePath === undefined || send === undefined) {
   process.stderr.write('usage: started by isobar run\n');
   process.exit(2);
 }
+// The channel is ours: a file that tells "its" process manager that it is ready must not answer in our place.
+delete process.send;
+process.disconnect = (): void => undefined;
+
+function answer(evaluation: Evaluation): void {
+  send!(evaluation, undefined, {}, () => process.exit(0));
+}
+
 process.on('disconnect', () => process.exit(0));
 // A file that awaits what nothing will ever settle ends the process at once, instead of at the deadline.
 process.channel?.unref();
@@ -76,4 +81,7 @@ process.channel?.unref();
 process.on('uncaughtException', (error) =>
   answer({ kind: 'failed', error: toErrorRecord(evaluationFailed(error)) }),
 );
-answer(await evaluate(bundlePath));
+const evaluation = await evaluate(bundlePath);
+// A rejection that nobody awaits is reported when the microtasks are done: before the next turn of the loop.
+await new Promise((resolve) => setImmediate(resolve));
+answer(evaluation);

@@ -5,6 +5,8 @@ import { runChild } from './child.js';
 import type { Evaluation } from './evaluate-main.js';
 
 const EVALUATE_ENTRY = new URL('./evaluate-main.js', import.meta.url);
+/** How Node ends a process whose top-level await is still pending when nothing is left to do. */
+const NEVER_SETTLED = 'exit code 13';
 
 export interface EvaluateOptions {
   /** `submit.evaluation-timeout`. */
@@ -48,7 +50,7 @@ export async function describeInChild(
     case 'ended':
       throw new IsobarError('EVALUATION_FAILED', `evaluating ${file} ended its process (${ended.how})`, {
         expected: 'a file that can be evaluated to its end',
-        found: ended.how,
+        found: ended.how === NEVER_SETTLED ? 'an await at its top that nothing will ever settle' : ended.how,
         where: file,
         ...output,
       });
