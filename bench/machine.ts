@@ -54,7 +54,7 @@ export function processStartMs(pid: number): number | undefined {
 }
 
 /** The command line of a process, with blanks between its words; empty when it is gone. */
-export function commandLine(pid: number): string {
+function commandLine(pid: number): string {
   return (read(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
 }
 

@@ -9,26 +9,22 @@
  *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once.
  * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
  */
-import { IsobarError, sketchBucket, toErrorRecord, toIsobarError } from '../base/index.js';
-import type { BoltTask, ComponentDescription, Row } from '../topology/index.js';
+import { IsobarError, sketchBucket } from '../base/index.js';
+import type { ComponentDescription, Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
-import { TreeLedger } from './acking/tree-ledger.js';
 import {
   C_ACKED,
   C_ENDED,
   C_EXECUTED,
-  C_FAILED,
-  C_FAILURES_BY_REASON,
-  C_PENDING,
   C_QUEUED,
-  FAILURE_REASONS,
   P_CALLS,
   P_IN_CALL,
   P_TASK,
   type CounterBlock,
 } from './counters.js';
-import { Gate, NO_ROUTES_YET } from './link.js';
-import type { Edge, StreamOutputs } from './outputs.js';
+import { isThenable, reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
+import { Gate, isBlocked, NO_ROUTES_YET } from './link.js';
+import type { Edge } from './outputs.js';
 import {
   Q_COST,
   Q_EDGE_HIGH,
@@ -42,8 +38,8 @@ import {
   Q_TARGET_TASK,
   RowQueue,
 } from './row-queue.js';
-import { BoltOut, ManualAnchor, type EmittingTask } from './task-out.js';
-import { cycleOverflow, type LocalRoot, type LocalTarget, type ThreadContext } from './thread-context.js';
+import { BoltOut, ManualAnchor } from './task-out.js';
+import { cycleOverflow, type LocalTarget, type ThreadContext } from './thread-context.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
@@ -55,167 +51,7 @@ const RUN_BUDGET_MS = 1;
  */
 const LOCAL_QUEUE_ROWS = 2048;
 
-type Handler = BoltTask['process'][string];
 type Answer = PromiseLike<unknown>;
-
-/** Rows of an asynchronous task that wait for an earlier row of the same key. */
-interface KeyLine {
-  waiting: (() => void)[];
-}
-
-export class BoltTaskRunner implements EmittingTask, LocalRoot {
-  readonly number: number;
-  readonly component: string;
-  readonly context: ThreadContext;
-  readonly streams: ReadonlyMap<string, StreamOutputs>;
-  readonly defaultStream: StreamOutputs | undefined;
-  readonly counters: Float64Array;
-  readonly counterBase: number;
-  readonly generation: number;
-  readonly task: BoltTask;
-  /** By subscription. */
-  readonly handlers: readonly (Handler | undefined)[];
-  out: BoltOut;
-  isAsync = false;
-  inFlight = 0;
-  readonly keys = new Map<number, KeyLine>();
-  /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
-  readonly openCalls = new Set<{
-    readonly sinceMs: number;
-    readonly fail: (reason: FailureReason) => void;
-  }>();
-  readonly ledger: TreeLedger<'tick' | 'end'>;
-  nextTickMs = Infinity;
-  ended = false;
-  ending = false;
-  /** Calls of `tick` or `end` whose promise has not settled. */
-  rootedCalls = 0;
-  /** End marks received, as subscription × sending task (acking off). */
-  readonly endMarks = new Set<string>();
-
-  constructor(options: {
-    number: number;
-    component: string;
-    context: ThreadContext;
-    streams: ReadonlyMap<string, StreamOutputs>;
-    counters: Float64Array;
-    counterBase: number;
-    task: BoltTask;
-    handlers: readonly (Handler | undefined)[];
-  }) {
-    this.number = options.number;
-    this.component = options.component;
-    this.context = options.context;
-    this.streams = options.streams;
-    this.defaultStream = options.streams.get('default');
-    this.counters = options.counters;
-    this.counterBase = options.counterBase;
-    this.generation = options.context.options.generation;
-    this.task = options.task;
-    this.handlers = options.handlers;
-    this.out = new BoltOut(this);
-    this.ledger = new TreeLedger({
-      initialSlots: 16,
-      pendingLimit: options.context.options.settings['spout.pending-limit'],
-      firstSequence: firstSequence(options.context),
-      onComplete: () => this.pendingChanged(),
-    });
-  }
-
-  onAck(sequence: number, high: number, low: number): void {
-    this.ledger.xor(sequence, high, low);
-  }
-
-  onFail(sequence: number, reason: FailureReason): void {
-    const what = this.ledger.remove(sequence);
-    if (what !== undefined) this.onRootLost(what, reason);
-  }
-
-  /**
-   * A failed tick or end tree is counted and reported, not replayed; but rows of `end` that went with a thread or a move
-   * are not user code's fault, and there is no later call that makes up for them: `end` is called again.
-   */
-  onRootLost(what: 'tick' | 'end', reason: FailureReason): void {
-    this.countFailure(reason);
-    if (what === 'end' && this.ended && (reason === 'lost' || reason === 'moved')) {
-      this.ended = false;
-      this.ending = false;
-      this.counters[this.counterBase + C_ENDED] = 0;
-      this.context.options.wake();
-    }
-    this.pendingChanged();
-  }
-
-  countFailure(reason: FailureReason): void {
-    this.counters[this.counterBase + C_FAILED]!++;
-    this.counters[this.counterBase + C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
-  }
-
-  /** Calls `run` rooted at this task: what it emits makes a tree of its own. */
-  runRooted(what: 'tick' | 'end', run: (out: BoltOut) => unknown, onDone: () => void): void {
-    const { context } = this;
-    const out = this.out;
-    const sequence = context.acking ? this.ledger.reserve(what, context.turnMs) : 0;
-    out.begin(context.acking ? this.number : 0, this.generation, sequence, null);
-    const close = (): void => {
-      out.open = false;
-      if (context.acking) this.ledger.commit(sequence, out.edgesHigh, out.edgesLow);
-      this.pendingChanged();
-      onDone();
-    };
-    const abandon = (reason: FailureReason): void => {
-      out.open = false;
-      if (context.acking) this.ledger.remove(sequence);
-      this.countFailure(reason);
-      this.pendingChanged();
-      onDone();
-    };
-    let answer: unknown;
-    try {
-      answer = run(out);
-    } catch (error) {
-      reportUserError(this, error, what);
-      abandon('user');
-      return;
-    }
-    if (!isThenable(answer)) {
-      close();
-      return;
-    }
-    this.out = new BoltOut(this);
-    this.pendingChanged();
-    this.rootedCalls++;
-    const settle = (act: () => void): void => {
-      if (call.expired) return;
-      this.openCalls.delete(call);
-      this.rootedCalls--;
-      act();
-      context.options.wake();
-    };
-    const call = {
-      sinceMs: performance.now(),
-      expired: false,
-      fail: (reason: FailureReason): void => {
-        call.expired = true;
-        this.rootedCalls--;
-        abandon(reason);
-      },
-    };
-    this.openCalls.add(call);
-    void answer.then(
-      () => settle(close),
-      (error: unknown) => {
-        reportUserError(this, error, what);
-        settle(() => abandon('user'));
-      },
-    );
-  }
-
-  pendingChanged(): void {
-    this.counters[this.counterBase + C_PENDING] = this.ledger.pending;
-    if (this.ended && this.ledger.pending === 0) this.context.options.post({ kind: 'changed' });
-  }
-}
 
 export class BoltExecutor implements LocalTarget {
   readonly component: ComponentDescription;
@@ -862,52 +698,4 @@ export class BoltExecutor implements LocalTarget {
   #leave(): void {
     this.#context.options.progress[P_IN_CALL] = 0;
   }
-}
-
-/** Tells every receiver that this task will send nothing more (acking off). */
-export function sendEndMarks(task: EmittingTask): void {
-  for (const stream of task.streams.values()) {
-    for (const { edge } of stream.outputs) {
-      for (let target = edge.firstTask; target < edge.firstTask + edge.taskCount; target++) {
-        task.context.send(edge, target, task.number, 0, 0, 0, 0, 0, null, null);
-      }
-    }
-  }
-}
-
-export function reportUserError(task: EmittingTask, error: unknown, call: string): void {
-  const fault = toIsobarError(error, 'USER_CODE_FAILED', {
-    where: `component "${task.component}", task ${task.number}, ${call}`,
-  });
-  task.context.options.logger.warn('user-code.failed', {
-    component: task.component,
-    task: task.number,
-    call,
-    code: fault.code,
-    message: fault.message,
-    stack: fault.stack,
-  });
-  task.context.options.post({
-    kind: 'error',
-    error: { component: task.component, task: task.number, error: toErrorRecord(fault) },
-  });
-}
-
-/**
- * Where a root task starts to count. Somewhere else in each life: tasks that stop and start again in one generation must
- * not take late acks of their former trees for acks of the new ones.
- */
-export function firstSequence(context: ThreadContext): number {
-  return Math.floor(context.options.random() * 2 ** 32) | 0;
-}
-
-export function isBlocked(gates: readonly Gate[]): boolean {
-  for (let i = 0; i < gates.length; i++) if (gates[i]!.blocked) return true;
-  return false;
-}
-
-export function isThenable(value: unknown): value is Answer {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
 }

@@ -34,7 +34,7 @@ import {
 } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
-import { sendEndMarks } from './bolt-executor.js';
+import { sendEndMarks } from './bolt-task.js';
 import { FAILURE_REASONS, P_LAG_MS, P_TURNS } from './counters.js';
 import { createExecutor, type ExecutorFactory } from './executor-factory.js';
 import { Link, OutPort, rowCost, type Gate } from './link.js';

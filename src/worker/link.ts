@@ -35,6 +35,12 @@ export class Gate {
 /** What an executor has before routes have told it where its targets are: it takes and reads nothing. */
 export const NO_ROUTES_YET: readonly Gate[] = [new Gate(true)];
 
+/** Is any of the gates closed? */
+export function isBlocked(gates: readonly Gate[]): boolean {
+  for (let i = 0; i < gates.length; i++) if (gates[i]!.blocked) return true;
+  return false;
+}
+
 /** A ring shared by several links (those of all peers go through the main thread): one unfinished frame at a time. */
 export class OutPort {
   #owner: object | null = null;

@@ -15,7 +15,7 @@ import type { DeadLetterWriter } from './acking/dead-letters.js';
 import { PositionTracker } from './acking/position-tracker.js';
 import { decideAfterFailure, type FailureReason, type RowHistory } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
-import { firstSequence, isBlocked, reportUserError, sendEndMarks } from './bolt-executor.js';
+import { firstSequence, reportUserError, sendEndMarks } from './bolt-task.js';
 import {
   C_ACKED,
   C_DEAD_LETTERS,
@@ -34,7 +34,7 @@ import {
   P_IN_CALL,
   P_TASK,
 } from './counters.js';
-import { NO_ROUTES_YET, type Gate } from './link.js';
+import { isBlocked, NO_ROUTES_YET, type Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
 import type { SpoutSource } from './spout-source.js';
 import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
