@@ -24,7 +24,8 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
   lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
   lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
   const { output } = error.details;
-  if (typeof output === 'string' && output.trim() !== '') lines.push('  output of the file:', `    ${indent(output, 4)}`);
+  if (typeof output === 'string' && output.trim() !== '')
+    lines.push('  output of the file:', `    ${indent(output, 4)}`);
   return lines.join('\n');
 }
 

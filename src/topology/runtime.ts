@@ -71,8 +71,9 @@ export interface RuntimeSource {
    * now; anything else means: call again.
    */
   next(out: RuntimeOut): unknown;
-  ack?(id: unknown): void;
-  fail?(id: unknown, reason: string): void;
+  /** May return a promise; its rejection is reported. */
+  ack?(id: unknown): unknown;
+  fail?(id: unknown, reason: string): unknown;
   close?(): unknown;
 }
 

@@ -43,10 +43,13 @@ export interface SpoutSource<E, S, P> {
    * While a returned promise is pending, `next` is not called again and `out` stays valid.
    */
   next(out: Out<E, S, SpoutEmitOptions<P>>): SpoutAnswer | Promise<SpoutAnswer>;
-  /** The tree of the row emitted with this id is complete. Not called for rows without an id. */
-  ack?(id: unknown): void;
+  /**
+   * The tree of the row emitted with this id is complete. Not called for rows without an id. A returned promise is not
+   * waited for; its rejection is reported.
+   */
+  ack?(id: unknown): unknown;
   /** The tree failed; a row without a position is gone unless you emit it again. */
-  fail?(id: unknown, reason: string): void;
+  fail?(id: unknown, reason: string): unknown;
   /** The last call. */
   close?(): unknown;
 }
@@ -209,8 +212,8 @@ function bindSource(source: unknown, context: TaskContext, streams: readonly str
   const [ack, fail, close] = [method('ack'), method('fail'), method('close')];
   return {
     next: (out) => next(bindOut(out)),
-    ...(ack === undefined ? {} : { ack: (id) => void ack(id) }),
-    ...(fail === undefined ? {} : { fail: (id, reason) => void fail(id, reason) }),
+    ...(ack === undefined ? {} : { ack: (id) => ack(id) }),
+    ...(fail === undefined ? {} : { fail: (id, reason) => fail(id, reason) }),
     ...(close === undefined ? {} : { close: () => close() }),
   };
 }

@@ -338,6 +338,35 @@ describe('low-level spouts', () => {
     expect(acked).toHaveLength(9);
   });
 
+  it('report a rejected promise of ack and go on', async () => {
+    const source = spout({
+      emits: { n: t.int32 },
+      open() {
+        let n = 0;
+        return {
+          next(out) {
+            if (n === 3) return 'ended';
+            out.emit({ n: n++ }, { id: n });
+            return;
+          },
+          ack: async (id) => {
+            await Promise.resolve();
+            throw new Error(`broker away for ${String(id)}`);
+          },
+        };
+      },
+    });
+    const run = start(
+      topology('ack-rejects', (b) => {
+        b.bolt('sink', bolt({ takes: { n: t.int32 }, process() {} })).shuffle(b.spout('source', source));
+      }),
+      { threads: 1 },
+    );
+    await run.runToEnd();
+    await run.until('the reports', () => run.errors.length === 3);
+    expect(run.errors[0]!.error).toMatchObject({ code: 'USER_CODE_FAILED', message: 'broker away for 1' });
+  });
+
   it('go on behind the last row when reading throws, with back-off', async () => {
     const got: number[] = [];
     let opened = 0;
