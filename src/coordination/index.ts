@@ -23,5 +23,4 @@ export type {
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
-export { isSameProcessAlive, processIdentity } from './process-identity.js';
-export type { ProcessIdentity, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';
+export type { WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

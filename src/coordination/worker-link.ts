@@ -9,16 +9,9 @@
  * Supervisor → worker events: `assignment` ({@link Assignment}), `phase` ({@link TopologyPhase}), `stop` (null: close
  * tasks, store positions, end within `supervisor.worker-stop-timeout`).
  */
-import type { RawSettings } from '../base/index.js';
+import type { ProcessIdentity, RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { TopologyPhase } from './coordination.js';
-
-/** A process that can be verified: a pid alone may have been given to another one since. */
-export interface ProcessIdentity {
-  readonly pid: number;
-  /** Start time from /proc/PID/stat (field 22, clock ticks since boot); empty where the system has none. */
-  readonly startTime: string;
-}
 
 /** Written as JSON to a file whose path is the worker's only argument. */
 export interface WorkerLaunch {

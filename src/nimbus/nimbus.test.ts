@@ -3,11 +3,10 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileSettings, silentLogger, systemClock, VirtualClock } from '../base/index.js';
+import { compileSettings, silentLogger, systemClock, VirtualClock, processIdentity } from '../base/index.js';
 import {
   connectEmbeddedCoordination,
   openEmbeddedCoordinator,
-  processIdentity,
   type Coordination,
   type EmbeddedCoordinator,
   type SlotReport,

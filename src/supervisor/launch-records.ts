@@ -6,9 +6,10 @@
  * supervisor killed in between finds the process by its launch file, which is its argument. A damaged record counts as
  * absent.
  */
+import type { ProcessIdentity } from '../base/index.js';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ProcessIdentity } from '../coordination/index.js';
+
 import { readJsonFile, writeDurableFile } from './durable-file.js';
 import type { WorkerTuning } from './slot-plan.js';
 

@@ -4,8 +4,16 @@
  * verified gone, before anything is started.
  */
 import { basename, dirname, join, sep } from 'node:path';
-import { compileSettings, type Clock, type Logger, type RawSettings, type Settings } from '../base/index.js';
-import { isSameProcessAlive, type ProcessIdentity, type WorkerLaunch } from '../coordination/index.js';
+import {
+  compileSettings,
+  type Clock,
+  type Logger,
+  type RawSettings,
+  type Settings,
+  isSameProcessAlive,
+  type ProcessIdentity,
+} from '../base/index.js';
+import type { WorkerLaunch } from '../coordination/index.js';
 import { readJsonFile } from './durable-file.js';
 import type { LaunchRecord, LaunchRecords } from './launch-records.js';
 import type { SlotWorker, WorkerTuning } from './slot-plan.js';

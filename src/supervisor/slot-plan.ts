@@ -16,7 +16,7 @@
  * P3  Every wait ends when the assignment changes; the newest one wins, whatever was under way.
  * P4  While the assignment is unknown (coordinator away since the start), nothing is started and nothing stopped.
  */
-import type { ProcessIdentity } from '../coordination/index.js';
+import type { ProcessIdentity } from '../base/index.js';
 
 /** How long this topology's workers may take, and how long their restarts wait. All ms. */
 export interface WorkerTuning {

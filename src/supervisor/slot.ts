@@ -12,13 +12,9 @@ import {
   IsobarError,
   type Logger,
   toErrorRecord,
-} from '../base/index.js';
-import {
   isSameProcessAlive,
-  type SlotReport,
-  type TopologyPhase,
-  type WorkerHeartbeat,
-} from '../coordination/index.js';
+} from '../base/index.js';
+import type { SlotReport, TopologyPhase, WorkerHeartbeat } from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import {
   EMPTY_SLOT,

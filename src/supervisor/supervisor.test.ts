@@ -5,15 +5,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileSettings, IsobarError, silentLogger, systemClock } from '../base/index.js';
+import {
+  compileSettings,
+  IsobarError,
+  silentLogger,
+  systemClock,
+  isSameProcessAlive,
+  processIdentity,
+  type ProcessIdentity,
+} from '../base/index.js';
 import {
   connectEmbeddedCoordination,
-  isSameProcessAlive,
   openEmbeddedCoordinator,
-  processIdentity,
   type Coordination,
   type EmbeddedCoordinator,
-  type ProcessIdentity,
   type SlotReport,
   type WorkerLaunch,
 } from '../coordination/index.js';

@@ -18,8 +18,9 @@ import {
   type Settings,
   Shutdown,
   toIsobarError,
+  type ProcessIdentity,
 } from '../base/index.js';
-import type { Coordination, ProcessIdentity, SlotReport } from '../coordination/index.js';
+import type { Coordination, SlotReport } from '../coordination/index.js';
 import { AssignmentView } from './assignment-view.js';
 import { HeartbeatPublisher } from './heartbeat-publisher.js';
 import { LaunchRecords } from './launch-records.js';

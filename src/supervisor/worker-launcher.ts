@@ -14,8 +14,9 @@ import {
   type Logger,
   type Settings,
   toIsobarError,
+  type ProcessIdentity,
 } from '../base/index.js';
-import type { Coordination, ProcessIdentity, WorkerLaunch } from '../coordination/index.js';
+import type { Coordination, WorkerLaunch } from '../coordination/index.js';
 import type { AssignedTopology, AssignmentView } from './assignment-view.js';
 import { writeDurableFile } from './durable-file.js';
 import type { LaunchRecords } from './launch-records.js';

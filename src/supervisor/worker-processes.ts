@@ -15,8 +15,7 @@ import {
   renameSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { IsobarError } from '../base/index.js';
-import { isSameProcessAlive, processIdentity, type ProcessIdentity } from '../coordination/index.js';
+import { IsobarError, isSameProcessAlive, processIdentity, type ProcessIdentity } from '../base/index.js';
 
 const SOURCE_MAPS = '--enable-source-maps';
 const KEPT_OUTPUTS = 3;

@@ -9,14 +9,14 @@ import {
   IsobarError,
   type Logger,
   serveChannels,
-} from '../base/index.js';
-import {
   isSameProcessAlive,
-  type Coordination,
-  type StoredPosition,
-  type WorkerHeartbeat,
-  type WorkerHello,
-  type WorkerWelcome,
+} from '../base/index.js';
+import type {
+  Coordination,
+  StoredPosition,
+  WorkerHeartbeat,
+  WorkerHello,
+  WorkerWelcome,
 } from '../coordination/index.js';
 import type { AssignmentView } from './assignment-view.js';
 import { decisionKey } from './heartbeat-publisher.js';

@@ -6,14 +6,16 @@
  */
 import { openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger, systemClock, toIsobarError, type CancelTimer, type Logger } from '../base/index.js';
 import {
-  connectEmbeddedCoordination,
+  createLogger,
   isSameProcessAlive,
   processIdentity,
-  type Coordination,
-  type WorkerLaunch,
-} from '../coordination/index.js';
+  systemClock,
+  toIsobarError,
+  type CancelTimer,
+  type Logger,
+} from '../base/index.js';
+import type { Coordination, WorkerLaunch } from '../coordination/index.js';
 import { peerSocketPath } from '../messaging/index.js';
 import { WorkerProcess } from './worker-process.js';
 
@@ -111,18 +113,24 @@ class Orphanhood {
 
   async #announce(worker: WorkerProcess): Promise<void> {
     try {
-      this.#coordination ??= connectEmbeddedCoordination({
-        socketPath: this.#launch.coordinatorSocket,
-        process: this.#identity,
-        clock: systemClock,
-        logger: this.#logger,
-        sessionTimeoutMs: 10_000,
-      });
+      this.#coordination ??= this.#connect();
       await (await this.#coordination).publishWorkerLiveness(worker.heartbeat());
     } catch {
       // The coordinator is away as well: nobody can move anything meanwhile, and the next second tries again.
       this.#coordination = undefined;
     }
+  }
+
+  async #connect(): Promise<Coordination> {
+    // Loaded when it is needed: a worker that has its supervisor starts without it, and sooner.
+    const { connectEmbeddedCoordination } = await import('../coordination/index.js');
+    return connectEmbeddedCoordination({
+      socketPath: this.#launch.coordinatorSocket,
+      process: this.#identity,
+      clock: systemClock,
+      logger: this.#logger,
+      sessionTimeoutMs: 10_000,
+    });
   }
 
   async #withdraw(): Promise<void> {

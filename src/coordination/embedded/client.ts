@@ -13,11 +13,12 @@ import {
   hasCode,
   IsobarError,
   type Logger,
+  type ProcessIdentity,
 } from '../../base/index.js';
 import type { Coordination, StopWatching } from '../coordination.js';
 import type { NodeKind, NodeStore, SessionEvent, StoredNode } from '../node-store.js';
 import { StoreCoordination } from '../store-coordination.js';
-import type { ProcessIdentity } from '../worker-link.js';
+
 import {
   changedSchema,
   childrenAnswerSchema,

@@ -9,9 +9,7 @@
  */
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IsobarError } from '../../base/index.js';
-import { processIdentity } from '../process-identity.js';
-import type { ProcessIdentity } from '../worker-link.js';
+import { IsobarError, processIdentity, type ProcessIdentity } from '../../base/index.js';
 import { directoryUnusable } from './commit-log.js';
 
 const KEPT_FILES = 8;

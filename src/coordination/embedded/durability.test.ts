@@ -3,10 +3,10 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger, systemClock } from '../../base/index.js';
+import { silentLogger, systemClock, processIdentity } from '../../base/index.js';
 import type { Coordination } from '../coordination.js';
 import { assignment, supervisor, topology } from '../coordination.conformance.js';
-import { processIdentity } from '../process-identity.js';
+
 import { connectEmbeddedCoordination } from './client.js';
 import { LOG_NAME } from './commit-log.js';
 import { lockDirectory } from './directory-lock.js';

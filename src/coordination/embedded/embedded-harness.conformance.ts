@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { silentLogger, VirtualClock } from '../../base/index.js';
+import { silentLogger, VirtualClock, type ProcessIdentity } from '../../base/index.js';
 import type { CoordinationClient, CoordinationHarness } from '../coordination.conformance.js';
 import { type CuttableLink, openCuttableLink } from '../cuttable-link.conformance.js';
-import type { ProcessIdentity } from '../worker-link.js';
+
 import { connectEmbeddedCoordination } from './client.js';
 import {
   type EmbeddedCoordinator,

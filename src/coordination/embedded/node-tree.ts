@@ -4,8 +4,9 @@
  * T1 `apply` either makes the whole change and returns how to undo it, or throws and changes nothing.
  * T2 Changes that were accepted once give the same state when they are applied again in order.
  */
+import type { ProcessIdentity } from '../../base/index.js';
 import type { NodeKind } from '../node-store.js';
-import type { ProcessIdentity } from '../worker-link.js';
+
 import type { Change } from './changes.js';
 
 export interface TreeNode {

@@ -13,9 +13,10 @@ import {
   type Logger,
   serveChannels,
   Shutdown,
+  isSameProcessAlive,
+  processIdentity,
+  type ProcessIdentity,
 } from '../../base/index.js';
-import { isSameProcessAlive, processIdentity } from '../process-identity.js';
-import type { ProcessIdentity } from '../worker-link.js';
 import { CommitLog, directoryUnusable } from './commit-log.js';
 import { CommitQueue, type Decision } from './commit-queue.js';
 import { lockDirectory } from './directory-lock.js';

@@ -9,8 +9,8 @@
  * M2 Time in which this process itself did not run (stopped, blocked) is not counted against any session, and what has
  *    already arrived is read before a session is found silent.
  */
-import type { CancelTimer, Clock } from '../../base/index.js';
-import type { ProcessIdentity } from '../worker-link.js';
+import type { CancelTimer, Clock, ProcessIdentity } from '../../base/index.js';
+
 import type { SessionRecord } from './node-tree.js';
 
 export type EndReason = 'silent for its time-out' | 'its process is gone';

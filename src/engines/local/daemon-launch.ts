@@ -1,6 +1,6 @@
 /** What a keeper tells its daemon, and what the daemon answers over its IPC channel. Plain data. */
-import type { ErrorRecord, RawSettings } from '../../base/index.js';
-import type { ProcessIdentity } from '../../coordination/index.js';
+import type { ErrorRecord, RawSettings, ProcessIdentity } from '../../base/index.js';
+
 import type { RunDirectory } from './run-directory.js';
 
 /** Written as JSON to a file whose path is the daemon's first argument. */

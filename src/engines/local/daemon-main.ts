@@ -19,13 +19,13 @@ import {
   Shutdown,
   systemClock,
   toErrorRecord,
+  isSameProcessAlive,
+  processIdentity,
 } from '../../base/index.js';
 import {
   connectEmbeddedCoordination,
   type Coordination,
-  isSameProcessAlive,
   openEmbeddedCoordinator,
-  processIdentity,
 } from '../../coordination/index.js';
 import { createBlobStore, startNimbus } from '../../nimbus/index.js';
 import { startSupervisor, type Supervisor } from '../../supervisor/index.js';

@@ -10,8 +10,8 @@ import { openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectControl, type ControlClient } from '../../api/index.js';
-import { IsobarError, type RawSettings, systemClock } from '../../base/index.js';
-import { processIdentity } from '../../coordination/index.js';
+import { IsobarError, type RawSettings, systemClock, processIdentity } from '../../base/index.js';
+
 import { type DaemonLaunch, FIRST_DAEMON, type FromDaemon, type ToDaemon } from './daemon-launch.js';
 import { decideRestart } from './restart-policy.js';
 import {

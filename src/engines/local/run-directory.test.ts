@@ -1,3 +1,4 @@
+import { processIdentity } from '../../base/index.js';
 import {
   existsSync,
   mkdirSync,
@@ -11,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { processIdentity } from '../../coordination/index.js';
+
 import {
   checkStateDirectory,
   createRunDirectory,

@@ -21,8 +21,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { IsobarError, makePrivateDirectory, MAX_SOCKET_PATH_BYTES, toIsobarError } from '../../base/index.js';
-import { isSameProcessAlive, type ProcessIdentity } from '../../coordination/index.js';
+import {
+  IsobarError,
+  makePrivateDirectory,
+  MAX_SOCKET_PATH_BYTES,
+  toIsobarError,
+  isSameProcessAlive,
+  type ProcessIdentity,
+} from '../../base/index.js';
 
 const PREFIX = 'isobar-run-';
 const RECORD_FILE = 'run.json';

@@ -3,7 +3,13 @@
  * Linux reads /proc; elsewhere only the pid can be asked for, and the start time stays empty.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import type { ProcessIdentity } from './worker-link.js';
+
+/** A process that can be verified: a pid alone may have been given to another one since. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Start time from /proc/PID/stat (field 22, clock ticks since boot); empty where the system has none. */
+  readonly startTime: string;
+}
 
 const HAS_PROC = existsSync('/proc/self/stat');
 
