@@ -294,6 +294,10 @@ export const ERROR_TABLE = {
     retryable: true,
   },
   USAGE: { when: 'The command line is not understood.', action: 'See isobar --help.' },
+  OUTPUT_UNWRITABLE: {
+    when: 'What the command printed could not be written, for another reason than a closed pipe.',
+    action: 'Free space, or send the output elsewhere; the topology itself was drained.',
+  },
   INTERNAL: {
     when: 'A promise that Isobar makes to itself was broken.',
     action: 'Please report it with the stack shown.',

@@ -58,6 +58,14 @@ describe('compileSettings', () => {
     expect(faults[2]).toContain('"10s"');
   });
 
+  it('refuses a duration in text without a unit under its own name, and takes it in the unit of an alias', () => {
+    expect(faultsOf({ 'topology.message-timeout': '10' })[0]).toContain('"10s"');
+    expect(compileSettings({ 'topology.message.timeout.secs': '10' })['topology.message-timeout']).toBe(
+      10_000,
+    );
+    expect(compileSettings({ 'topology.message-timeout': 10 })['topology.message-timeout']).toBe(10);
+  });
+
   it('refuses two names of one setting in one layer', () => {
     expect(faultsOf({ 'topology.ackers': 1, 'topology.acker.executors': 2 })[0]).toContain(
       'the same setting',
@@ -84,7 +92,7 @@ describe('parseDurationMs', () => {
     ['10s', 10_000],
     ['1.5m', 90_000],
     [30, 30],
-    ['7', 7],
+    ['7', undefined],
     ['10 parsecs', undefined],
     ['', undefined],
     [null, undefined],

@@ -114,7 +114,7 @@ export function canonicalSettingName(key: string): SettingName | undefined {
 
 /** Parses a duration as people write it (`"10s"`, `"250ms"`, a number of ms) into ms; undefined if it is none. */
 export function parseDurationMs(raw: unknown): number | undefined {
-  return parseWithUnit(raw, DURATION_UNITS, 1);
+  return parseWithUnit(raw, DURATION_UNITS, null);
 }
 
 function parseSetting(
@@ -157,7 +157,7 @@ function parseSetting(
     case 'number':
       return bounded(definition, toNumber(raw), raw, 'a number', false);
     case 'duration': {
-      const factor = aliasUnit === 's' ? 1000 : 1;
+      const factor = aliasUnit === undefined ? null : aliasUnit === 's' ? 1000 : 1;
       return bounded(
         definition,
         parseWithUnit(raw, DURATION_UNITS, factor),
@@ -209,10 +209,12 @@ function toNumber(raw: unknown): number | undefined {
 function parseWithUnit(
   raw: unknown,
   units: Readonly<Record<string, number>>,
-  plainFactor: number,
+  plainFactor: number | null,
 ): number | undefined {
   const plain = toNumber(raw);
-  if (plain !== undefined) return plain * plainFactor;
+  // A text without a unit could be seconds as well as milliseconds; a number is what a program has compiled.
+  if (plain !== undefined)
+    return typeof raw === 'number' || plainFactor !== null ? plain * (plainFactor ?? 1) : undefined;
   if (typeof raw !== 'string') return undefined;
   const match = /^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$/.exec(raw);
   const factor = match === null ? undefined : units[match[2]!];

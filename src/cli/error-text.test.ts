@@ -43,9 +43,20 @@ describe('errorText', () => {
     expect(text).not.toContain('- no field "wrd"');
     expect(text).toContain('  output of the file:\n    line 1\n    line 2');
   });
+
+  it('does not announce output where there was none', () => {
+    const error: ErrorRecord = { code: 'WORKER_LOST', message: 'gone', details: { output: '\n' } };
+    expect(errorText(error, place, plainColors)).not.toContain('output of the file');
+  });
 });
 
 describe('userFrames', () => {
+  it('leaves out the parser of the command line', () => {
+    const frame = 'at Command.listener (/home/me/node_modules/commander/lib/command.js:1:1)';
+    const error: ErrorRecord = { code: 'USAGE', message: 'no', details: {}, stack: `Error\n    ${frame}` };
+    expect(userFrames(error, place)).toEqual([]);
+  });
+
   it('takes the frames of the innermost cause that has any', () => {
     const error: ErrorRecord = {
       code: 'BUILDER_THREW',

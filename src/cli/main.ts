@@ -17,17 +17,20 @@ function version(): string {
 
 function onInterrupt(callback: () => void): () => void {
   for (const signal of SIGNALS) process.on(signal, callback);
-  // Whoever reads our output has gone.
-  process.stdout.on('error', callback);
+  // Whoever reads our output has gone. Each line says so again: that is not a second wish to end.
+  process.stdout.once('error', callback);
   return () => {
     for (const signal of SIGNALS) process.off(signal, callback);
     process.stdout.off('error', callback);
   };
 }
 
-const ignoreBrokenPipe = (): void => undefined;
-process.stdout.on('error', ignoreBrokenPipe);
-process.stderr.on('error', ignoreBrokenPipe);
+/** Why what we print was lost, unless nobody wanted it any more. */
+let outputFailure: Error | undefined;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') outputFailure ??= error;
+});
+process.stderr.on('error', () => undefined);
 
 try {
   process.exitCode = await runProgram(
@@ -51,4 +54,16 @@ try {
   const { code, message, stack } = toErrorRecord(error);
   process.stderr.write(`${code}: ${message}\n${stack ?? ''}\n${ERROR_TABLE[code].action}\n`);
   process.exitCode = ExitCode.failed;
+}
+// The last write reports its failure in the next turn.
+await new Promise((resolve) => setImmediate(resolve));
+reportOutputFailure();
+
+function reportOutputFailure(): void {
+  if (outputFailure === undefined) return;
+  const { action } = ERROR_TABLE.OUTPUT_UNWRITABLE;
+  process.stderr.write(
+    `OUTPUT_UNWRITABLE: standard output could not be written: ${outputFailure.message}\n  → ${action}\n`,
+  );
+  if (process.exitCode === ExitCode.ok) process.exitCode = ExitCode.failed;
 }

@@ -1,7 +1,7 @@
 /** `isobar run`: chooses where to show the run, turns signals into drains and forced ends, and runs again with --watch. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { systemClock, toErrorRecord, toIsobarError } from '../base/index.js';
+import { IsobarError, systemClock, toErrorRecord, toIsobarError } from '../base/index.js';
 import { colorsFor } from './colors.js';
 import type { Display, TextStream } from './display/display.js';
 import { JsonDisplay } from './display/json-display.js';
@@ -32,6 +32,7 @@ export interface Surroundings {
 export async function runCommand(file: string, flags: RunFlags, surroundings: Surroundings): Promise<number> {
   const display = chooseDisplay(flags, surroundings);
   try {
+    checkCurrentDirectory();
     const options = readRunOptions(file, {
       ...flags,
       ...(flags.state === undefined ? {} : { state: resolve(flags.state) }),
@@ -47,6 +48,20 @@ export async function runCommand(file: string, flags: RunFlags, surroundings: Su
     return exitCode;
   } finally {
     display.close();
+  }
+}
+
+/** @throws USAGE: everything that is named on the command line is looked for from there */
+function checkCurrentDirectory(): void {
+  try {
+    process.cwd();
+  } catch (error) {
+    throw new IsobarError(
+      'USAGE',
+      'the current directory does not exist any more',
+      { expected: 'to be started in a directory that exists', found: String(error) },
+      error,
+    );
   }
 }
 

@@ -212,6 +212,13 @@ describe('buildTopology', () => {
     expect(failure.details['faults']).toHaveLength(1);
   });
 
+  it('refuses settings behind the function, which would be ignored', () => {
+    const swapped = topology as unknown as (...values: unknown[]) => unknown;
+    const failure = failureOf(() => swapped('x', () => undefined, { 'topology.workers': 2 }));
+    expect(failure.code).toBe('DEFINITION_ILLEGAL');
+    expect(failure.details['expected']).toContain("topology('name', settings,");
+  });
+
   it('refuses a builder that returns a promise, and one that is used later', () => {
     expect(
       failureOf(() =>

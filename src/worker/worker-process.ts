@@ -15,6 +15,7 @@ import {
   compileSettings,
   IsobarError,
   toErrorRecord,
+  toIsobarError,
   type Clock,
   type Logger,
   type Settings,
@@ -484,18 +485,21 @@ export class WorkerProcess {
     const observed = host.observe(this.#clock.nowMs(), Infinity);
     const component =
       observed.task === null ? null : componentOf(this.#assignment?.tasks ?? [], observed.task);
+    // Misuse such as a late emit keeps its own code, and with it the advice what to do.
+    const cause = toIsobarError(error, 'USER_CODE_FAILED');
     const fault = new IsobarError(
-      'USER_CODE_FAILED',
-      `executor thread ${host.index} ended: ${error instanceof Error ? error.message : String(error)}`,
+      cause.code,
+      `executor thread ${host.index} ended: ${cause.message}`,
       {
+        ...cause.details,
         where:
-          component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}`,
+          cause.details.where ??
+          (component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}`),
       },
       error,
     );
-    if (error instanceof Error && error.stack !== undefined) fault.stack = error.stack;
+    if (cause.stack !== undefined) fault.stack = cause.stack;
     this.#logger.warn('thread.gone', { thread: host.index, component, message: fault.message });
-    process.stderr.write(`${fault.message}\n${fault.stack ?? ''}\n`);
     this.#book.addError(
       { component: component ?? '', task: observed.task ?? 0, error: toErrorRecord(fault) },
       this.#clock.wallMs(),

@@ -1,9 +1,10 @@
 /** What is wrong with a file or a command line ends with a stable code, a place, and what to do; nothing is left behind. */
-import { writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ERROR_TABLE, type ErrorCode } from '../../src/base/index.js';
-import { numbersApp, Workshop } from './command.js';
+import { CLI, numbersApp, until, Workshop } from './command.js';
 
 const workshop = new Workshop();
 afterAll(() => workshop.close());
@@ -62,6 +63,24 @@ const cases: readonly Case[] = [
     text: "const limit: number = 1;\nfunction check(): void { throw new RangeError('no luck'); }\ncheck();\nexport default limit;\n",
     code: 'EVALUATION_FAILED',
     says: /RangeError: no luck[\s\S]*at check .*app\.ts:2:/,
+  },
+  {
+    what: 'a rejection that nobody awaits',
+    text: `Promise.reject(new Error('left alone'));\n${numbersApp(1)}`,
+    code: 'EVALUATION_FAILED',
+    says: /left alone/,
+  },
+  {
+    what: 'an await that nothing settles',
+    text: 'await new Promise(() => undefined);\nexport default 1;\n',
+    code: 'EVALUATION_FAILED',
+    says: /an await at its top that nothing will ever settle/,
+  },
+  {
+    what: 'a file that answers for its process',
+    text: "process.send?.('ready');\nprocess.disconnect?.();\nexport default 42;\n",
+    code: 'NOT_A_TOPOLOGY',
+    says: /42/,
   },
   {
     what: 'a file that ends the process',
@@ -215,6 +234,50 @@ describe('bad input', () => {
       expect(ended.code).toBe(2);
     },
   );
+
+  it.runIf(existsSync('/dev/full'))('output that cannot be written drains and is told', async () => {
+    workshop.write('app.ts', numbersApp(3));
+    const home = join(workshop.directory, 'home-full');
+    const words = [CLI, 'run', 'app.ts', '--no-check', '--json'];
+    const full = openSync('/dev/full', 'w');
+    const ended = spawnSync(process.execPath, words, {
+      cwd: workshop.directory,
+      env: { ...process.env, ISOBAR_HOME: home },
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    });
+    closeSync(full);
+    expect(ended.stderr).toContain('OUTPUT_UNWRITABLE: ');
+    expect(ended.stderr).toContain('ENOSPC');
+    expect(ended.status).toBe(1);
+  });
+
+  it('a current directory that is gone', () => {
+    const gone = join(workshop.directory, 'gone');
+    mkdirSync(gone);
+    const ended = spawnSync(
+      '/bin/sh',
+      ['-c', `rmdir "${gone}" && exec "$@"`, 'sh', process.execPath, CLI, 'run', 'app.ts'],
+      { cwd: gone, encoding: 'utf8' },
+    );
+    expect(ended.stderr).toContain('USAGE: the current directory does not exist any more');
+    expect(ended.status).toBe(2);
+  });
+
+  it('a state directory that another run owns is refused without a word of a restart', async () => {
+    workshop.write('ticker.ts', numbersApp(1_000_000));
+    workshop.write('app.ts', numbersApp(1));
+    const state = join(workshop.directory, 'shared');
+    const first = workshop.start(['run', 'ticker.ts', '--no-check', '--json', '--state', state]);
+    await until('the first run is submitted', () => first.line('submitted') !== undefined);
+    const second = await workshop.run(['run', 'app.ts', '--no-check', '--state', state]);
+    expect(second.stderr).toContain('STATE_DIRECTORY_OWNED: ');
+    expect(second.stderr).not.toContain('started again');
+    expect(second.code).toBe(3);
+    first.child.kill('SIGINT');
+    first.child.kill('SIGTERM');
+    await first.ended;
+  });
 
   it('a state directory that is no directory', async () => {
     workshop.write('app.ts', numbersApp(1));

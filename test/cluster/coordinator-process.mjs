@@ -1,10 +1,10 @@
 // A process of its own for the coordinator tests: `serve DIRECTORY SOCKET TIMEOUT_MS` or `lead SOCKET TIMEOUT_MS`, with
 // the build named in ISOBAR_BUILD. Prints one JSON line when it is ready, or the error that kept it from starting.
 const build = process.env.ISOBAR_BUILD;
-const { connectEmbeddedCoordination, openEmbeddedCoordinator, processIdentity } = await import(
+const { connectEmbeddedCoordination, openEmbeddedCoordinator } = await import(
   `${build}/coordination/index.js`
 );
-const { silentLogger, systemClock } = await import(`${build}/base/index.js`);
+const { processIdentity, silentLogger, systemClock } = await import(`${build}/base/index.js`);
 const [mode, ...rest] = process.argv.slice(2);
 const common = { clock: systemClock, logger: silentLogger };
 try {

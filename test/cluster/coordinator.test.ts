@@ -8,12 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { silentLogger, systemClock } from '../../src/base/index.js';
-import {
-  type Coordination,
-  connectEmbeddedCoordination,
-  processIdentity,
-} from '../../src/coordination/index.js';
+import { processIdentity, silentLogger, systemClock } from '../../src/base/index.js';
+import { type Coordination, connectEmbeddedCoordination } from '../../src/coordination/index.js';
 import { assignment, topology } from '../../src/coordination/coordination.conformance.js';
 
 const BUILD = process.env['ISOBAR_BUILD'] ?? fileURLToPath(new URL('../../dist', import.meta.url));

@@ -90,4 +90,12 @@ describe('checkStateDirectory', () => {
     );
     expect(() => checkStateDirectory(join(base, 'new/one'))).not.toThrow();
   });
+
+  it.runIf(existsSync('/proc/self'))('returns where nothing can be made although the parent exists', () => {
+    for (const path of ['/proc/self/isobar', '/proc/self/isobar/state']) {
+      expect(() => checkStateDirectory(path)).toThrow(
+        expect.objectContaining({ code: 'STATE_DIRECTORY_UNUSABLE' }) as Error,
+      );
+    }
+  });
 });

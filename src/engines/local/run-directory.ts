@@ -17,10 +17,11 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   IsobarError,
   makePrivateDirectory,
@@ -65,7 +66,7 @@ export interface RunDirectoryOptions {
 export function createRunDirectory(options: RunDirectoryOptions): RunDirectory {
   const base = options.base ?? tmpdir();
   try {
-    mkdirSync(base, { recursive: true });
+    makeDirectory(base);
     const path = realpathSync(mkdtempSync(join(base, PREFIX)));
     const own = join(path, 's');
     const fits = Buffer.byteLength(own) + SOCKET_NAME_BYTES <= MAX_SOCKET_PATH_BYTES;
@@ -187,10 +188,32 @@ function hasEntries(directory: string): boolean {
   }
 }
 
+/**
+ * As `mkdir -p`. Node's own `recursive` never returns where a parent exists and still answers ENOENT, as in /proc, and says
+ * ENOENT of a file system that is read-only.
+ */
+function makeDirectory(path: string): void {
+  if (isDirectory(path)) return;
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && isDirectory(path)) return;
+    const parent = dirname(path);
+    if (code !== 'ENOENT' || parent === path || existsSync(parent)) throw error;
+    makeDirectory(parent);
+    makeDirectory(path);
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
 /** The state directory of the user's choosing, checked before anything is started. @throws STATE_DIRECTORY_UNUSABLE */
 export function checkStateDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeDirectory(path);
     const probe = join(path, `.probe-${process.pid}`);
     writeFileSync(probe, '');
     rmSync(probe);
