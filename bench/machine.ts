@@ -53,11 +53,6 @@ export function processStartMs(pid: number): number | undefined {
   return Date.now() - (Number(uptime.split(' ')[0]) * 1000 - Number(fields[19]) * TICK_MS);
 }
 
-/** The command line of a process, with blanks between its words; empty when it is gone. */
-function commandLine(pid: number): string {
-  return (read(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
-}
-
 /** Processes whose environment has `name=value`, and their descendants, whatever their environment. */
 export function processesMarked(name: string, value: string): number[] {
   const wanted = `${name}=${value}`;

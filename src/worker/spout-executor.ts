@@ -153,6 +153,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const canonical = canonicalRow(this, outputs, row);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(row, stream, options?.position, readIndex, options?.id, direct);
+    this.counters[this.counterBase + C_EMITTED]!++;
     this.#emitRow(entry, outputs, canonical);
     // Emitted from a callback, not within `next`: the thread may be asleep.
     if (this.context.options.progress[P_IN_CALL] === 0) this.context.options.wake();
@@ -325,6 +326,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** Emits a row; a row that cannot be emitted fails by its own fault. */
   #emitChecked(row: SpoutRow): void {
+    // Counted here, so that a row that cannot even be emitted is one of the rows that the summary speaks of.
+    this.counters[this.counterBase + C_EMITTED]!++;
     let outputs: StreamOutputs;
     let canonical: Row;
     try {
@@ -345,7 +348,6 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   #emitRow(row: SpoutRow, outputs: StreamOutputs, canonical: Row): void {
     const { context } = this;
-    this.counters[this.counterBase + C_EMITTED]!++;
     const cause = this.#cause;
     if (!context.acking) {
       cause.rootTask = 0;
