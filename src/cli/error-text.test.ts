@@ -44,6 +44,21 @@ describe('errorText', () => {
     expect(text).toContain('  output of the file:\n    line 1\n    line 2');
   });
 
+  it('names the class of what was thrown, where that says more than Error', () => {
+    const thrown = (first: string): string => {
+      const error: ErrorRecord = {
+        code: 'USER_CODE_FAILED',
+        message: 'x',
+        details: {},
+        stack: `${first}\n  at a`,
+      };
+      return errorText(error, place, plainColors).split('\n')[0] ?? '';
+    };
+    expect(thrown('TypeError: x')).toBe('USER_CODE_FAILED: TypeError: x');
+    expect(thrown('Error: x')).toBe('USER_CODE_FAILED: x');
+    expect(thrown('TypeError: y')).toBe('USER_CODE_FAILED: x');
+  });
+
   it('does not announce output where there was none', () => {
     const error: ErrorRecord = { code: 'WORKER_LOST', message: 'gone', details: { output: '\n' } };
     expect(errorText(error, place, plainColors)).not.toContain('output of the file');

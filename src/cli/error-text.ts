@@ -14,7 +14,7 @@ export interface OwnPlace {
 
 /** Several lines of text without a final line break. */
 export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): string {
-  const lines = [`${colors.red(colors.bold(error.code))}: ${error.message}`];
+  const lines = [`${colors.red(colors.bold(error.code))}: ${messageOf(error)}`];
   for (const fact of FACTS) {
     const value = error.details[fact];
     if (value !== undefined && !error.message.includes(value))
@@ -27,6 +27,13 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
   if (typeof output === 'string' && output.trim() !== '')
     lines.push('  output of the file:', `    ${indent(output, 4)}`);
   return lines.join('\n');
+}
+
+/** The message behind the class of what was thrown, where its stack names one that says more than `Error`. */
+export function messageOf({ message, stack }: ErrorRecord): string {
+  const name = /^([A-Za-z_$][\w$]*): /.exec(stack ?? '')?.[1];
+  const isTelling = name !== undefined && name !== 'Error' && name !== 'IsobarError';
+  return isTelling && stack?.startsWith(`${name}: ${message}`) === true ? `${name}: ${message}` : message;
 }
 
 /**

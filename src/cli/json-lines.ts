@@ -1,6 +1,7 @@
 /** The lines of `--json`. Their shape is promised in docs/json-output.md. Pure. */
 import type { ErrorRecord } from '../base/index.js';
-import { accountsOf, exitCodeOf, outcomeOf, type RunEnd } from './view/report.js';
+import { accountsOf, exitCodeOf, outcomeOf, rateOf, throwingSpouts, type RunEnd } from './view/report.js';
+import { componentsWithLostOutput, errorKinds } from './view/error-kinds.js';
 import type { ProblemView, RunView } from './view/view.js';
 import { latencyOf } from './view/view.js';
 
@@ -64,7 +65,7 @@ export function noteLine(text: string, atMs: number): object {
 }
 
 export function summaryLine(end: RunEnd, atMs: number): object {
-  const { status, durationMs, drain } = end;
+  const { status, durationMs, totalMs, drain } = end;
   const { isEveryRowAcked, ...accounts } = accountsOf(end);
   return {
     type: 'summary',
@@ -74,8 +75,11 @@ export function summaryLine(end: RunEnd, atMs: number): object {
     outcome: outcomeOf(end),
     exitCode: exitCodeOf(end),
     durationMs,
-    rowsPerSecond: accounts.rows / Math.max(durationMs / 1000, 0.001),
+    totalMs,
+    rowsPerSecond: rateOf(end),
     everyRowAcked: isEveryRowAcked,
+    outputMayBeMissing: componentsWithLostOutput(status),
+    spoutsStillThrowing: throwingSpouts(end),
     accounts,
     totals: status.totals,
     deadLetters: status.totals.deadLetters,
@@ -98,7 +102,7 @@ export function summaryLine(end: RunEnd, atMs: number): object {
       counters: component.counters,
       latency: latencyOf(component, undefined),
     })),
-    errors: status.errors.map(({ component, task, error, count }) => ({
+    errors: errorKinds(status.errors).map(({ component, task, error, count }) => ({
       component,
       task,
       count,

@@ -56,10 +56,23 @@ describe('runProgram', () => {
     expect(code).toBe(7);
   });
 
+  it('leaves off what was not asked for', async () => {
+    const { runs } = await parse('run', 'app.ts');
+    expect(runs[0]?.[1]).toEqual({
+      set: [],
+      watch: false,
+      json: false,
+      quiet: false,
+      check: true,
+      keep: false,
+    });
+  });
+
   it('prints version and help with exit code 0', async () => {
     expect(await parse('--version')).toMatchObject({ code: 0, out: '1.2.3\n' });
     const { code, out } = await parse('run', '--help');
     expect(out).toContain('isobar run app.ts');
+    expect(out).not.toMatch(/default: (?:\[\]|false)/);
     expect(code).toBe(0);
   });
 

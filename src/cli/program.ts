@@ -24,6 +24,9 @@ Ctrl-C once drains: sources stop, pending rows complete. Twice stops at once.
 Exit codes: 0 ok, 1 failed or dead letters, 2 usage, 3 not submitted, 4 local cluster lost, 130 interrupted.
 `;
 
+/** Given here and not to the parser, whose help would list them. */
+const NO_FLAGS: RunFlags = { set: [], watch: false, json: false, quiet: false, check: true, keep: false };
+
 /**
  * Runs a command line.
  *
@@ -50,19 +53,19 @@ export async function runProgram(
     )
     .argument('<file>', 'TypeScript or JavaScript file whose default export is a topology')
     .option('-w, --workers <count>', 'worker processes (setting topology.workers)')
-    .option('-s, --set <key=value>', 'a setting, see docs/settings.md (repeatable)', collect, [])
-    .option('--watch', 'run again when the file or a file that it imports changes', false)
-    .option('--json', 'one JSON line a second and a summary, see docs/json-output.md', false)
-    .option('-q, --quiet', 'only what the topology itself prints, and errors', false)
+    .option('-s, --set <key=value>', 'a setting, see docs/settings.md (repeatable)', collect)
+    .option('--watch', 'run again when the file or a file that it imports changes')
+    .option('--json', 'one JSON line a second and a summary, see docs/json-output.md')
+    .option('-q, --quiet', 'only what the topology itself prints, and errors')
     .option('--no-check', 'do not type-check the file')
     .option(
       '--state <directory>',
       'keep durable state here, one run at a time (default: a private directory, removed at the end)',
     )
-    .option('--keep', 'keep logs and state after a clean end', false)
+    .option('--keep', 'keep logs and state after a clean end')
     .addHelpText('after', EXAMPLES)
-    .action(async (file: string, flags: RunFlags) => {
-      exitCode = await commands.run(file, flags);
+    .action(async (file: string, flags: Partial<RunFlags>) => {
+      exitCode = await commands.run(file, { ...NO_FLAGS, ...flags });
     });
   program.addHelpText('after', EXAMPLES);
   try {
@@ -74,6 +77,6 @@ export async function runProgram(
   return exitCode;
 }
 
-function collect(value: string, before: readonly string[]): readonly string[] {
+function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }

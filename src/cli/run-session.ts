@@ -13,10 +13,13 @@ import {
   stopBundler,
   type Submission,
 } from '../engines/index.js';
+import { graphStages } from '../topology/index.js';
 import type { Display } from './display/display.js';
 import { ExitCode } from './exit-code.js';
 import { OutputTail } from './output-tail.js';
 import type { RunOptions } from './run-options.js';
+import { kindOf } from './view/error-kinds.js';
+import { inFlowOrder } from './view/flow-order.js';
 import { addStatus, EMPTY_HISTORY, type History } from './view/history.js';
 import { type Drain, exitCodeOf, type RunEnd } from './view/report.js';
 import { buildView } from './view/view.js';
@@ -91,6 +94,9 @@ class Session {
   #history: History = EMPTY_HISTORY;
   #drain: Drain | null = null;
   #seenMs = Infinity;
+  #submittedMs = Infinity;
+  /** Bolts by stage. */
+  #bolts: readonly string[] = [];
 
   constructor(options: RunOptions, display: Display, controls: SessionControls, cluster: LocalCluster) {
     this.#options = options;
@@ -104,10 +110,12 @@ class Session {
     this.#display.preparing(`${check ? 'checking, bundling' : 'bundling'} and starting ${file}`);
     const { bundle, description } = await this.#prepare();
     this.#refuseTooManyWorkers(description.settings);
+    this.#bolts = graphStages(description).flat();
     await this.#cluster.control();
     for (const name of this.#cluster.stoppedTopologies) {
       this.#display.note(`a former run of "${name}" had not ended; it has been stopped`);
     }
+    this.#submittedMs = systemClock.nowMs();
     const { topologyId, notes } = await this.#submit({
       description,
       code: bundle.code,
@@ -209,7 +217,8 @@ class Session {
   async #look(topologyId: string): Promise<TopologyStatus | undefined> {
     let cluster: ClusterStatus;
     try {
-      cluster = await (await this.#cluster.control()).status();
+      const answer = await (await this.#cluster.control()).status();
+      cluster = inFlowOrder(answer, topologyId, this.#bolts);
     } catch (error) {
       if (!isTransient(error)) throw error;
       this.#seenMs = systemClock.nowMs();
@@ -239,7 +248,7 @@ class Session {
       if (!isTransient(error) && !hasCode(error, 'TOPOLOGY_NOT_ALIVE')) throw error;
       return;
     }
-    this.#drain = { pending, acked, failed, deadLetters };
+    this.#drain = { atMs: this.#history.atMs, pending, acked, failed, deadLetters };
     this.#display.note(`draining ${pending} pending rows; once more to stop at once`);
   }
 
@@ -268,13 +277,20 @@ class Session {
   }
 
   #end(status: TopologyStatus, isForced: boolean): RunEnd {
-    return { status, isForced, drain: this.#drain, durationMs: systemClock.nowMs() - this.#startedMs };
+    const nowMs = systemClock.nowMs();
+    return {
+      status,
+      isForced,
+      drain: this.#drain,
+      durationMs: nowMs - this.#submittedMs,
+      totalMs: nowMs - this.#startedMs,
+    };
   }
 
   #showProblems({ errors, problems }: TopologyStatus): void {
     const all = [...errors, ...problems.map((error) => ({ component: '', task: 0, error, count: 1 }))];
     for (const { component, task, error, count } of all) {
-      const key = `${component}\n${error.code}\n${error.message}`;
+      const key = kindOf(component, error);
       if (this.#shown.has(key) || this.#shown.size >= MAX_PROBLEMS) continue;
       this.#shown.add(key);
       this.#display.problem({ component, task, error, count });

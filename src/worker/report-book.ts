@@ -15,9 +15,9 @@ export class ReportBook {
   >();
   readonly #oldest = new Map<number, OldestPending | null>();
 
-  /** Counts an error with those of the same component, code and message. */
+  /** Counts an error with those of its kind: component, code and the place in the code, or else the message. */
   addError(error: ThreadError, wallMs: number): void {
-    const key = `${error.component}\n${error.error.code}\n${error.error.message}`;
+    const key = `${error.component}\n${error.error.code}\n${placeOf(error.error)}`;
     const before = this.#errors.get(key);
     this.#errors.delete(key);
     this.#errors.set(key, {
@@ -84,4 +84,9 @@ export class ReportBook {
     }
     return oldest;
   }
+}
+
+/** Messages of one fault often differ (they name the row); the first frame of the stack is the same. */
+function placeOf(error: ThreadError['error']): string {
+  return error.stack?.split('\n').find((line) => line.trimStart().startsWith('at ')) ?? error.message;
 }

@@ -321,6 +321,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     if (this.ledger.pending > 0 || (context.aloneTask !== 0 && context.aloneTask !== this.number))
       return false;
     context.aloneTask = this.number;
+    context.options.aloneMarks.set(this.number, this.#tracker.committed?.position ?? this.source.from);
     return true;
   }
 
@@ -404,6 +405,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     if (row.readIndex >= 0) this.#tracker.done(row.readIndex);
     if (this.#cautiousRows > 0) {
       this.#cautiousRows--;
+      if (this.#cautiousRows === 0) this.context.options.aloneMarks.clear(this.number);
       // Stored at once: after another crash the first row read is the one behind it.
       const position = this.takePosition();
       if (position !== undefined) this.context.options.post({ kind: 'positions', positions: [position] });

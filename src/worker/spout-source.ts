@@ -46,6 +46,11 @@ export class SpoutSource {
     this.#pauseMs = options.settings['worker.restart-backoff'];
   }
 
+  /** Where this life began to read. */
+  get from(): unknown {
+    return this.#options.from;
+  }
+
   /** Rows that were read and not handed out yet. */
   get buffered(): number {
     return this.#rows.length - this.#at;

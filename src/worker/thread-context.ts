@@ -7,6 +7,7 @@ import type { BuiltTopology, ComponentDescription, Row } from '../topology/index
 import type { EdgeIds } from './acking/edge-ids.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { FAILURE_REASONS } from './counters.js';
+import type { AloneMarks } from './crash-record.js';
 import { Gate, type Link } from './link.js';
 import type { Edge, EmitCause, Output, StreamOutputs } from './outputs.js';
 import type { FromThread } from './thread-messages.js';
@@ -57,6 +58,7 @@ export interface ThreadContextOptions {
   readonly acking: boolean;
   readonly post: (message: FromThread) => void;
   readonly wake: () => void;
+  readonly aloneMarks: AloneMarks;
   /** Progress words of the thread (see counters.ts). */
   readonly progress: Int32Array;
 }

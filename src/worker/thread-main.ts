@@ -1,6 +1,7 @@
 /** Entry of an executor thread: loads the topology's code, checks it against the description, and runs the loop. */
 import { randomInt } from 'node:crypto';
 import { openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
@@ -18,6 +19,7 @@ import {
   type BuiltTopology,
 } from '../topology/index.js';
 import { EdgeIds } from './acking/edge-ids.js';
+import { createAloneMarks } from './crash-record.js';
 import { createFactory } from './executor-factory.js';
 import { ExecutorThread } from './executor-thread.js';
 import { ThreadContext } from './thread-context.js';
@@ -95,6 +97,7 @@ async function main(): Promise<void> {
     acking: tasks.some(({ component }) => component === '__acker'),
     post,
     wake: () => wake(),
+    aloneMarks: createAloneMarks(dirname(start.logPath), logger),
     progress: new Int32Array(start.progress),
   });
   const factory = createFactory(context, tasks, logger);

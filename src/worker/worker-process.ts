@@ -38,6 +38,7 @@ import {
 } from '../messaging/index.js';
 import { dealToThreads, type Assignment, type ExecutorRange } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
+import { CrashRecord } from './crash-record.js';
 import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
 import { componentOf, ExecutorBook, type HostedExecutor } from './executor-book.js';
 import { QuietWatch } from './quiet-watch.js';
@@ -81,6 +82,7 @@ export class WorkerProcess {
   readonly #description: TopologyDescription;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #crashRecord: CrashRecord;
   readonly #link: SupervisorLink;
   readonly #peers: PeerConnections;
   readonly #peerKeys: string[] = [];
@@ -105,6 +107,8 @@ export class WorkerProcess {
   #changedScheduled = false;
   #stopping = false;
   #announced = '';
+  /** No executor thread has been restarted yet. */
+  #firstLife = true;
 
   constructor(options: WorkerProcessOptions) {
     const { launch } = options;
@@ -116,6 +120,7 @@ export class WorkerProcess {
     this.#settings = compileSettings(...launch.settings);
     this.#description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
+    this.#crashRecord = new CrashRecord(launch.directory, options.logger);
     this.#link = new SupervisorLink({
       socketPath: launch.supervisorSocket,
       hello: {
@@ -180,6 +185,7 @@ export class WorkerProcess {
     await this.#link.flushPositions(200);
     this.#link.close();
     await this.#peers.close();
+    this.#crashRecord.onCleanEnd();
     this.#options.onEnd(code);
   }
 
@@ -314,7 +320,13 @@ export class WorkerProcess {
           backoffMs: this.#settings['worker.restart-backoff'],
         });
       const places = dealToThreads(fresh, count);
-      fresh.forEach(({ range, component }, i) => this.#executors.add(range, component, places[i]!));
+      fresh.forEach(({ range, component }, i) => {
+        const { crashes } = this.#executors.add(range, component, places[i]!);
+        for (let task = range[0]; task <= range[1]; task++) {
+          const before = this.#crashRecord.crashesOf(task);
+          if (before > 0) crashes.set(task, before);
+        }
+      });
       // The generation of the launch serves the first life of every thread.
       for (let index = 0; index < count; index++)
         this.#startThread(index, this.#launch.generation, this.#executors.ofThread(index));
@@ -414,10 +426,21 @@ export class WorkerProcess {
         range,
         component,
         counters,
-        positions: positions.filter(({ task }) => range[0] <= task && task <= range[1]),
+        positions: this.#startPositions(range, positions),
         crashes: [...crashes],
       })),
     });
+  }
+
+  /** The stored positions of an executor's tasks; in the first life, a row that was out alone is met first. */
+  #startPositions(range: ExecutorRange, stored: readonly StoredPosition[]): StoredPosition[] {
+    const positions = new Map(stored.map((position) => [position.task, position]));
+    for (let task = range[0]; task <= range[1]; task++) {
+      const position = this.#firstLife ? this.#crashRecord.positionOf(task) : undefined;
+      if (position !== undefined)
+        positions.set(task, { task, generation: this.#launch.generation, position });
+    }
+    return [...positions.values()].filter(({ task }) => range[0] <= task && task <= range[1]);
   }
 
   #onThreadMessage(host: ThreadHost, message: FromThread): void {
@@ -454,6 +477,7 @@ export class WorkerProcess {
               executor.crashes.set(task, 1);
           }
         }
+        this.#crashRecord.onProgress();
         this.#link.storePositions(message.positions);
         break;
       case 'error':
@@ -511,6 +535,7 @@ export class WorkerProcess {
     for (const other of this.#hosts()) other.forgetRingTo(host);
     this.#scheduleRoutes(true);
     this.#changed();
+    this.#firstLife = false;
     place.restarts++;
     if (this.#clock.nowMs() - host.bornMs > HEALTHY_MS)
       place.backoffMs = this.#settings['worker.restart-backoff'];

@@ -108,7 +108,7 @@ describe('the package', () => {
     expect(paths).toEqual(expect.arrayContaining(needed));
     const unwanted = paths.filter(
       (path) =>
-        (path.includes('/') && !path.startsWith('dist/')) ||
+        (path.includes('/') && !/^(dist|docs)\//.test(path)) ||
         /\.(test|conformance)\b|\/testing\/|^dist\/(bench|faults)\/|tsbuildinfo/.test(path),
     );
     expect(unwanted).toEqual([]);

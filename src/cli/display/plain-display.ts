@@ -2,7 +2,7 @@
 import type { ErrorRecord } from '../../base/index.js';
 import type { Colors } from '../colors.js';
 import { errorText, type OwnPlace } from '../error-text.js';
-import { renderReport, type RunEnd } from '../view/report.js';
+import { renderReport, type RunEnd, troubleSentences } from '../view/report.js';
 import { plainLine } from '../view/screen.js';
 import type { ProblemView, RunView } from '../view/view.js';
 import type { Display, TextStream } from './display.js';
@@ -64,8 +64,17 @@ export class PlainDisplay implements Display {
   end(end: RunEnd): void {
     const { out, err, quiet } = this.#options;
     if (!quiet) out.write(`\n${renderReport(end, REPORT_WIDTH).join('\n')}\n`);
-    else if (end.status.deadLetterFiles.length > 0) {
-      err.write(`Dead letters are in:\n${end.status.deadLetterFiles.map((path) => `  ${path}\n`).join('')}`);
+    else {
+      err.write(
+        troubleSentences(end)
+          .map((sentence) => `${sentence}\n`)
+          .join(''),
+      );
+      if (end.status.deadLetterFiles.length > 0) {
+        err.write(
+          `Dead letters are in:\n${end.status.deadLetterFiles.map((path) => `  ${path}\n`).join('')}`,
+        );
+      }
     }
   }
 

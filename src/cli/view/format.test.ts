@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { columns, compact, counted, cut, duration, grouped, micros, printable, rate } from './format.js';
+import {
+  columns,
+  compact,
+  counted,
+  cut,
+  duration,
+  grouped,
+  micros,
+  printable,
+  rate,
+  wrapped,
+} from './format.js';
 
 describe('numbers', () => {
   it.each([
@@ -40,6 +51,11 @@ describe('texts', () => {
   it('are cut visibly, and cannot steer the terminal', () => {
     expect(cut('abcdef', 4)).toBe('abc…');
     expect(printable('a\u001b[2Jb\nc')).toBe('a [2Jb c');
+  });
+
+  it('break between words', () => {
+    expect(wrapped('a bc defgh i', 4)).toEqual(['a bc', 'defgh', 'i']);
+    expect(wrapped('as it is', 80)).toEqual(['as it is']);
   });
 
   it('are aligned in columns; the first gives way to the others', () => {

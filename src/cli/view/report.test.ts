@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TopologyStatus, TopologyTotals } from '../../api/index.js';
+import type { ErrorCode } from '../../base/index.js';
 import { summaryLine } from '../json-lines.js';
 import { component, topology } from '../testing/statuses.js';
 import { accountsOf, drainSentence, exitCodeOf, outcomeOf, renderReport, type RunEnd } from './report.js';
@@ -26,7 +27,7 @@ function endOf(
     components: [component('lines', 'spout', { ...totals })],
     ...parts,
   });
-  return { status, durationMs: 2000, drain: null, isForced: false, ...end };
+  return { status, durationMs: 2000, totalMs: 3500, drain: null, isForced: false, ...end };
 }
 
 const claims = (end: RunEnd): string => renderReport(end, 120).join('\n');
@@ -36,7 +37,9 @@ describe('what a run comes to', () => {
     const end = endOf({ emitted: 1010, acked: 1000, failed: 10, replayed: 10 });
     expect(accountsOf(end)).toMatchObject({ rows: 1000, isEveryRowAcked: true });
     expect(claims(end)).toContain('Every one of 1,000 rows was acked.');
-    expect(claims(end)).toContain('words ran to the end of its input after 2.0 s: 1,000 rows, 500 rows/s.');
+    expect(claims(end)).toContain(
+      'words ran to the end of its input: 1,000 rows, 500 rows/s; ran 2.0 s (3.5 s with checking and starting).',
+    );
     expect(exitCodeOf(end)).toBe(0);
   });
 
@@ -72,18 +75,20 @@ describe('what a run comes to', () => {
   });
 
   it('says what a drain did', () => {
-    const drain = { pending: 40, acked: 60, failed: 0, deadLetters: 0 };
+    const drain = { atMs: 100_000, pending: 40, acked: 60, failed: 0, deadLetters: 0 };
     const drained = endOf(
       { emitted: 100, acked: 100 },
       { phase: { kind: 'finished', drained: true } },
       { drain },
     );
     expect(drainSentence(drained)).toBe(
-      'Drained: 40 rows completed after the signal, 0 failed, 0 left (40 were pending in the last report before it).',
+      'Drained: 40 rows completed since the last report before the signal, 0 failed, 0 left (40 were pending in it).',
     );
     expect([outcomeOf(drained), exitCodeOf(drained)]).toEqual(['drained', 0]);
     const late = endOf({ emitted: 100, acked: 70, pending: 30 }, { phase: { kind: 'killed' } }, { drain });
-    expect(drainSentence(late)).toContain('10 rows completed after the signal, 0 failed, 30 left');
+    expect(drainSentence(late)).toContain(
+      '10 rows completed since the last report before the signal, 0 failed, 30 left',
+    );
     expect([outcomeOf(late), exitCodeOf(late)]).toEqual(['drain-timeout', 1]);
     expect(claims(late)).toContain('Of 100 rows: 70 acked, 30 not acked.');
   });
@@ -98,15 +103,96 @@ describe('what a run comes to', () => {
     expect(claims(lost)).toContain('State of count task 5 was lost in a crash at 1970-01-01T00:00:00.000Z.');
   });
 
+  const failure = (
+    code: ErrorCode,
+    message: string,
+    component: string,
+    lastMs: number,
+    count = 1,
+    call = 'read',
+  ): TopologyStatus['errors'][number] => ({
+    component,
+    task: 1,
+    error: {
+      code,
+      message,
+      details: { where: `component "${component}", task 1, ${call}` },
+      stack: `Error: ${message}\n    at one (/app.ts:1:1)`,
+    },
+    count,
+    firstMs: 0,
+    lastMs,
+  });
+
+  it('lists errors although every row was acked, one line a kind', () => {
+    const errors = ['row 1', 'row 2', 'row 3'].map((text, i) =>
+      failure('USER_CODE_FAILED', text, 'split', i, 2),
+    );
+    const end = endOf({ emitted: 200, acked: 200 }, { errors });
+    expect(claims(end)).toContain('Every one of 200 rows was acked.');
+    expect(claims(end)).toContain('Errors:\n  6 × split: USER_CODE_FAILED: row 3\n');
+    expect(summaryLine(end, 5)).toMatchObject({
+      errors: [{ component: 'split', count: 6, message: 'row 3' }],
+    });
+    expect(exitCodeOf(end)).toBe(0);
+  });
+
+  it.each(['EMIT_OUTSIDE_PROCESS', 'ANCHOR_MISUSED'] as const)(
+    'fails after %s, and says that output may be missing',
+    (code) => {
+      const end = endOf({ emitted: 200, acked: 200 }, { errors: [failure(code, 'late', 'split', 5)] });
+      expect(exitCodeOf(end)).toBe(1);
+      expect(claims(end)).toContain('Output of split may be missing');
+      expect(summaryLine(end, 5)).toMatchObject({ exitCode: 1, outputMayBeMissing: ['split'] });
+    },
+  );
+
+  it('fails when a spout was throwing until the drain, and not when it has recovered', () => {
+    const drainedWith = (error: TopologyStatus['errors'][number]): RunEnd =>
+      endOf(
+        { emitted: 8, acked: 8 },
+        { phase: { kind: 'finished', drained: true }, errors: [error] },
+        { drain: { atMs: 100_000, pending: 0, acked: 8, failed: 0, deadLetters: 0 } },
+      );
+    const still = drainedWith(failure('USER_CODE_FAILED', 'bad row', 'lines', 95_000, 12));
+    expect(exitCodeOf(still)).toBe(1);
+    expect(claims(still)).toContain(
+      'lines was still throwing at the end: rows behind that place were not read.',
+    );
+    expect(summaryLine(still, 5)).toMatchObject({ spoutsStillThrowing: ['lines'] });
+    const recovered = [
+      failure('USER_CODE_FAILED', 'bad row', 'lines', 80_000, 12),
+      failure('USER_CODE_FAILED', 'bad row', 'lines', 95_000, 1),
+      failure('USER_CODE_FAILED', 'bad row', 'lines', 95_000, 12, 'ack'),
+    ];
+    for (const error of recovered) expect(exitCodeOf(drainedWith(error))).toBe(0);
+  });
+
+  it('tells no rate of a short run, and no claim about no rows', () => {
+    expect(claims(endOf({ emitted: 10, acked: 10 }))).toContain('its input: 10 rows; ran 2.0 s');
+    expect(claims(endOf({}))).toContain('No row was read.');
+  });
+
+  it('breaks sentences between words', () => {
+    const end = endOf({ emitted: 1000, acked: 900, failed: 100 });
+    const sentence = 'Of 1,000 rows: 900 acked, 100 failed and not replayed, for want of a position.';
+    const lines = renderReport(end, 40);
+    expect(lines.join(' ')).toContain(sentence);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
   it('is the same in the JSON summary', () => {
-    expect(summaryLine(endOf({ emitted: 10, acked: 10 }), 5)).toMatchObject({
+    expect(summaryLine(endOf({ emitted: 200, acked: 200 }), 5)).toMatchObject({
       type: 'summary',
       outcome: 'finished',
       exitCode: 0,
       everyRowAcked: true,
       deadLetters: 0,
-      rowsPerSecond: 5,
-      totals: { acked: 10 },
+      durationMs: 2000,
+      totalMs: 3500,
+      rowsPerSecond: 100,
+      totals: { acked: 200 },
     });
+    expect(summaryLine(endOf({ emitted: 10, acked: 10 }), 5)).toMatchObject({ rowsPerSecond: null });
   });
 });

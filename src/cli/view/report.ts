@@ -3,11 +3,31 @@
  * the final counts.
  */
 import type { TopologyStatus } from '../../api/index.js';
+import { messageOf } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
-import { type Column, columns, counted, duration, grouped, micros, rate } from './format.js';
+import { componentsWithLostOutput, errorKinds, spoutsStillThrowing } from './error-kinds.js';
+import {
+  type Column,
+  columns,
+  counted,
+  cut,
+  duration,
+  grouped,
+  micros,
+  printable,
+  rate,
+  wrapped,
+} from './format.js';
 import { latencyOf } from './view.js';
 
+const MAX_ERROR_LINES = 10;
+/** Below these a rate says more about starting than about the topology. */
+const MIN_RATED_ROWS = 100;
+const MIN_RATED_MS = 1000;
+
 export interface Drain {
+  /** When it was asked for, in the clock of the statuses. */
+  readonly atMs: number;
   /** Rows pending in the last report before the drain was asked for. */
   readonly pending: number;
   /** Totals of that report, to be compared with the final ones. */
@@ -18,7 +38,10 @@ export interface Drain {
 
 export interface RunEnd {
   readonly status: TopologyStatus;
+  /** From the submission to the end. */
   readonly durationMs: number;
+  /** From the start of the command: checking and starting included. */
+  readonly totalMs: number;
   /** A drain had been asked for. */
   readonly drain: Drain | null;
   /** A second signal did not wait for its end. */
@@ -72,10 +95,21 @@ export function exitCodeOf(end: RunEnd): number {
       return ExitCode.interrupted;
     case 'finished':
     case 'drained':
-      return end.status.totals.deadLetters > 0 || accountsOf(end).givenUp > 0 ? ExitCode.failed : ExitCode.ok;
+      return end.status.totals.deadLetters > 0 ||
+        accountsOf(end).givenUp > 0 ||
+        componentsWithLostOutput(end.status).length > 0 ||
+        throwingSpouts(end).length > 0
+        ? ExitCode.failed
+        : ExitCode.ok;
     default:
       return ExitCode.failed;
   }
+}
+
+/** Rows per second from the submission to the end; null: too few rows, or too short a time, for a rate. */
+export function rateOf(end: RunEnd): number | null {
+  const { rows } = accountsOf(end);
+  return rows < MIN_RATED_ROWS || end.durationMs < MIN_RATED_MS ? null : rows / (end.durationMs / 1000);
 }
 
 /** The sentence on what a drain did; null where there was none. */
@@ -83,14 +117,14 @@ export function drainSentence({ drain, status }: RunEnd): string | null {
   if (drain === null) return null;
   const { totals, phase } = status;
   const parts = [
-    `${counted(Math.max(0, totals.acked - drain.acked), 'row')} completed after the signal`,
+    `${counted(Math.max(0, totals.acked - drain.acked), 'row')} completed since the last report before the signal`,
     `${grouped(Math.max(0, totals.failed - drain.failed))} failed`,
     ...(totals.deadLetters > drain.deadLetters
       ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')]
       : []),
     `${grouped(phase.kind === 'finished' ? 0 : totals.pending)} left`,
   ];
-  const before = `${grouped(drain.pending)} ${drain.pending === 1 ? 'was' : 'were'} pending in the last report before it`;
+  const before = `${grouped(drain.pending)} ${drain.pending === 1 ? 'was' : 'were'} pending in it`;
   return `Drained: ${parts.join(', ')} (${before}).`;
 }
 
@@ -98,18 +132,27 @@ export function drainSentence({ drain, status }: RunEnd): string | null {
 export function renderReport(end: RunEnd, width: number): readonly string[] {
   const { status, durationMs } = end;
   const drained = drainSentence(end);
-  const seconds = Math.max(durationMs / 1000, 0.001);
+  const perSecond = rateOf(end);
+  const sentences = [
+    ...(drained === null ? [] : [drained]),
+    ...accountSentences(end),
+    ...troubleSentences(end),
+    ...lostStateSentences(status),
+  ];
   return [
     ...columns(status.components, totalsColumns(), width),
     '',
-    ...(drained === null ? [] : [drained]),
-    ...accountSentences(end),
-    ...lostStateSentences(status),
+    ...sentences.flatMap((sentence) => wrapped(sentence, width)),
+    ...errorLines(status, width),
     ...(status.deadLetterFiles.length === 0
       ? []
       : ['Dead letters are in:', ...status.deadLetterFiles.map((path) => `  ${path}`)]),
-    `${status.name} ${outcomeSentence(end)} after ${duration(durationMs)}: ` +
-      `${counted(accountsOf(end).rows, 'row')}, ${rate(accountsOf(end).rows / seconds)} rows/s.`,
+    ...wrapped(
+      `${status.name} ${outcomeSentence(end)}: ${counted(accountsOf(end).rows, 'row')}` +
+        `${perSecond === null ? '' : `, ${rate(perSecond)} rows/s`}; ` +
+        `ran ${duration(durationMs)} (${duration(end.totalMs)} with checking and starting).`,
+      width,
+    ),
   ];
 }
 
@@ -132,6 +175,7 @@ function accountSentences(end: RunEnd): readonly string[] {
   const { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked } = accountsOf(end);
   if (isEveryRowAcked === null)
     return [`${counted(rows, 'row')} emitted; acking is off, so nobody waited for them.`];
+  if (isEveryRowAcked && rows === 0) return ['No row was read.'];
   if (isEveryRowAcked)
     return [rows === 1 ? 'The one row was acked.' : `Every one of ${counted(rows, 'row')} was acked.`];
   const parts = [
@@ -144,6 +188,51 @@ function accountSentences(end: RunEnd): readonly string[] {
     ...(left > 0 ? [`${grouped(left)} not acked`] : []),
   ];
   return [`Of ${counted(rows, 'row')}: ${parts.join(', ')}.`];
+}
+
+/** Spouts that a drain ended while they were failing; those of a run to the end have got over it. */
+export function throwingSpouts({ status, drain }: RunEnd): readonly string[] {
+  return drain === null ? [] : spoutsStillThrowing(status, drain.atMs);
+}
+
+/** What the counts cannot tell. */
+export function troubleSentences(end: RunEnd): readonly string[] {
+  const lost = componentsWithLostOutput(end.status);
+  const throwing = throwingSpouts(end);
+  return [
+    ...(lost.length === 0
+      ? []
+      : [`Output of ${lost.map(printable).join(', ')} may be missing: see its errors.`]),
+    ...throwing.map(
+      (spout) => `${printable(spout)} was still throwing at the end: rows behind that place were not read.`,
+    ),
+  ];
+}
+
+/** The most frequent errors of each component, in the order of the components; those of none last. */
+function errorLines({ errors, components }: TopologyStatus, width: number): readonly string[] {
+  if (errors.length === 0) return [];
+  const order = components.map(({ component }) => component);
+  const place = (component: string): number => (order.indexOf(component) + 1 || Infinity) - 1;
+  const kinds = errorKinds(errors).toSorted((a, b) => {
+    const [first, second] = [place(a.component), place(b.component)];
+    return first === second ? b.count - a.count : first < second ? -1 : 1;
+  });
+  const more = kinds.slice(MAX_ERROR_LINES).reduce((sum, { count }) => sum + count, 0);
+  return [
+    'Errors:',
+    ...kinds
+      .slice(0, MAX_ERROR_LINES)
+      .map(({ component, error, count }) =>
+        cut(
+          printable(
+            `  ${grouped(count)} × ${component === '' ? '' : `${component}: `}${error.code}: ${messageOf(error)}`,
+          ),
+          width,
+        ),
+      ),
+    ...(more > 0 ? [`  … and ${grouped(more)} more`] : []),
+  ];
 }
 
 function lostStateSentences({ lostStates }: TopologyStatus): readonly string[] {
@@ -160,7 +249,7 @@ function outcomeSentence(end: RunEnd): string {
     case 'drained':
       return 'was drained';
     case 'drain-timeout':
-      return 'was stopped, since drain.timeout had passed,';
+      return 'was stopped, since drain.timeout had passed';
     case 'forced':
       return 'was stopped by force';
     case 'failed':

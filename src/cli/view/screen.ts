@@ -1,5 +1,6 @@
 /** The live screen of a run as lines of text: a pure function of what is to be shown and the width. */
 import type { Colors } from '../colors.js';
+import { messageOf } from '../error-text.js';
 import {
   type Column,
   columns,
@@ -129,9 +130,10 @@ function notices(view: RunView): readonly Notice[] {
     say(`no worker has reported for ${duration(reportAgeMs)}`);
   }
   if (lastError !== null) {
-    const { component, task, error } = lastError;
+    const { component, task, error, count } = lastError;
+    const alike = count > 1 ? ` … and ${grouped(count - 1)} more like it` : '';
     const place = component === '' ? '' : ` in ${component}${task === 0 ? '' : ` task ${task}`}`;
-    say(`${counted(errorCount, 'error')}; last${place}: ${error.code}: ${error.message}`, true);
+    say(`${counted(errorCount, 'error')}; last${place}: ${error.code}: ${messageOf(error)}${alike}`, true);
   }
   if (lostStates > 0) say(`${counted(lostStates, 'task')} lost state in a crash`);
   const oldest = view.oldestPending;

@@ -1,6 +1,7 @@
 /** What the screen, the plain lines and the JSON lines show of a running topology: one model, computed from statuses. Pure. */
 import { mergeSketches, sketchQuantile, type ErrorRecord, type SketchPairs } from '../../base/index.js';
 import type { ComponentStatus, TopologyStatus, TopologyTotals, WorkerStatus } from '../../api/index.js';
+import { errorKinds } from './error-kinds.js';
 import { type History, type Window, windowOf } from './history.js';
 
 export interface LatencyView {
@@ -83,7 +84,7 @@ export function buildView(history: History): RunView | undefined {
     window?.from.status.components.find(({ component }) => component === id);
   const perSecond = (now: number, then: number | undefined): number | null =>
     window === undefined ? null : Math.max(0, (now - (then ?? 0)) / window.seconds);
-  const last = status.errors.at(-1);
+  const last = errorKinds(status.errors).at(-1);
   const ages = status.workers.flatMap(({ heartbeatAgeMs }) =>
     heartbeatAgeMs === null ? [] : [heartbeatAgeMs],
   );

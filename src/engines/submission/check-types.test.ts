@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { checkTypes, type CheckReport } from './check-types.js';
+import { checkTypes, type CheckReport, shortMessage } from './check-types.js';
 import { describeFaults } from './type-check.js';
 
 const project = realpathSync(mkdtempSync(join(tmpdir(), 'isobar-types-')));
@@ -54,6 +54,34 @@ describe('checkTypes', () => {
     expect(check(file)).toEqual({ faults: [], config: join(project, 'configured/tsconfig.json') });
     write('configured/src/tsconfig.json', '{ "compilerOptions": { "strict": "perhaps" } }');
     expect(check(file).faults).toMatchObject([{ code: 'TS5024', line: 1 }]);
+  });
+
+  it('tells the cause of a nested misfit, and what it is about', () => {
+    const file = write(
+      'nested/app.ts',
+      'interface Item { row: { word: string } }\n' +
+        'export const read: () => Iterable<Item> = function* () { yield { row: { word: 1 } }; };\n',
+    );
+    expect(describeFaults(check(file).faults, join(project, 'nested'))).toBe(
+      "app.ts:2:14: TS2322: Type 'number' is not assignable to type 'string'.\n" +
+        "    The types of 'row.word' are incompatible between these types.",
+    );
+  });
+
+  it('prints only the sentences that the types have for a misfit', () => {
+    const file = write(
+      'sentence/app.ts',
+      'declare function shuffle(source: \'field "a" is string here, the bolt takes int32\' | ' +
+        '\'field "b" is missing in this stream\'): void;\n' +
+        "declare function fields(key: { error: 'name at least one field' }): void;\n" +
+        'shuffle(1);\nfields(2);\n',
+    );
+    expect(check(file).faults.map(({ message }) => message)).toEqual([
+      'field "a" is string here, the bolt takes int32\nfield "b" is missing in this stream',
+      'name at least one field',
+    ]);
+    const own = `Type '"wrd"' is not assignable to type '"word"'.`;
+    expect(shortMessage(own)).toBe(own);
   });
 
   it('shows the first twenty errors and counts the rest', () => {

@@ -124,8 +124,52 @@ function isBelow(path: string, directory: string): boolean {
   return way !== '' && !way.startsWith(`..${sep}`) && way !== '..';
 }
 
+/** A sentence that the types of `isobar` put where a type was expected: a text literal, alternatives, or an `error` field. */
+const SENTENCE_TARGET =
+  /to (?:parameter of )?type '((?:\{ (?:readonly )?error: )?"(?:[^"\\]|\\.)*"(?: \| "(?:[^"\\]|\\.)*")*(?:; \})?)'\.$/;
+/** Texts of users' own literal types are seldom that long: they are left to the compiler's wording. */
+const MIN_SENTENCE_WORDS = 4;
+const MAX_CONTEXT_LENGTH = 160;
+
+/**
+ * What a chain of messages comes to: the sentence of `isobar` where there is one, else the innermost message, which names
+ * the cause, and below it what it is about.
+ */
+export function shortMessage(text: string | ts.DiagnosticMessageChain): string {
+  const chain = deepestChain(text);
+  for (const message of chain.toReversed()) {
+    const sentences = sentencesIn(message);
+    if (sentences !== undefined) return sentences;
+  }
+  const innermost = chain.at(-1) ?? '';
+  const context = chain.at(-2);
+  return context === undefined || context.length > MAX_CONTEXT_LENGTH
+    ? innermost
+    : `${innermost}\n${context}`;
+}
+
+/** From the outermost to the innermost message; the first of equally deep ones. */
+function deepestChain(text: string | ts.DiagnosticMessageChain): readonly string[] {
+  if (typeof text === 'string') return [text];
+  let deepest: readonly string[] = [];
+  for (const next of text.next ?? []) {
+    const chain = deepestChain(next);
+    if (chain.length > deepest.length) deepest = chain;
+  }
+  return [text.messageText, ...deepest];
+}
+
+function sentencesIn(message: string): string | undefined {
+  const target = SENTENCE_TARGET.exec(message)?.[1];
+  if (target === undefined) return undefined;
+  const texts = [...target.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) =>
+    text!.replaceAll(/\\(.)/g, '$1'),
+  );
+  return texts.every((text) => text.split(' ').length >= MIN_SENTENCE_WORDS) ? texts.join('\n') : undefined;
+}
+
 function toFault(diagnostic: ts.Diagnostic): TypeFault {
-  const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n');
+  const message = shortMessage(diagnostic.messageText);
   const code = `TS${diagnostic.code}`;
   if (diagnostic.file === undefined) return { file: null, line: 0, column: 0, code, message };
   const { line, character } = ts.getLineAndCharacterOfPosition(diagnostic.file, diagnostic.start ?? 0);

@@ -252,6 +252,7 @@ export class ThreadHarness {
       acking: this.#acking,
       post: (message) => this.#onMessage(entry, message),
       wake: () => wake(),
+      aloneMarks: { set: () => undefined, clear: () => undefined },
       progress: new Int32Array(PROGRESS_WORDS),
     });
     const factory = createFactory(context, this.tasks, silentLogger);
