@@ -95,7 +95,9 @@ describe('an unbounded run', () => {
     );
     command.child.kill('SIGINT');
     const { code, stdout } = await command.ended;
-    expect(stdout).toMatch(/Drained: \d+ rows? completed since the last report before the signal, 0 failed, 0 left/);
+    expect(stdout).toMatch(
+      /Drained: \d+ rows? completed since the last report before the signal, 0 failed, 0 left/,
+    );
     expect(stdout).toMatch(/endless was drained/);
     expect(code).toBe(0);
     expect(workshop.processes()).toEqual([]);
