@@ -2,6 +2,7 @@ export { bolt } from './bolt.js';
 export type { BoltDefinition } from './bolt.js';
 export type { BoltHandlers, BoltOut, BoltParts, Duration, ManualEmitOptions } from './bolt-parts.js';
 export { canonicalDescription } from './canonical.js';
+export { isPromiseLike } from './definition.js';
 export { DEFAULT_STREAM } from './description.js';
 export type {
   ComponentDescription,

@@ -10,7 +10,7 @@
  * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
  */
 import { IsobarError, sketchBucket } from '../base/index.js';
-import type { ComponentDescription, Row } from '../topology/index.js';
+import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import {
   C_ACKED,
@@ -22,7 +22,7 @@ import {
   P_TASK,
   type CounterBlock,
 } from './counters.js';
-import { isThenable, reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
+import { reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
 import { Gate, isBlocked, NO_ROUTES_YET } from './link.js';
 import type { Edge } from './outputs.js';
 import {
@@ -382,7 +382,7 @@ export class BoltExecutor implements LocalTarget {
       return true;
     }
     progress[P_IN_CALL] = 0;
-    if (answer !== undefined && isThenable(answer)) {
+    if (answer !== undefined && isPromiseLike(answer)) {
       // The first promise of this task: it takes its `out` along.
       task.isAsync = true;
       task.out = new BoltOut(task);
@@ -474,7 +474,7 @@ export class BoltExecutor implements LocalTarget {
         return;
       }
       this.#leave();
-      if (isThenable(answer)) {
+      if (isPromiseLike(answer)) {
         task.isAsync = true;
         this.#follow(task, out, answer, key, edgeHigh, edgeLow, startMs, anchor);
         return;

@@ -3,7 +3,7 @@
  * Rows are given to it by its executor.
  */
 import { toErrorRecord, toIsobarError } from '../base/index.js';
-import type { BoltTask } from '../topology/index.js';
+import { isPromiseLike, type BoltTask } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
 import { C_ENDED, C_FAILED, C_FAILURES_BY_REASON, C_PENDING, FAILURE_REASONS } from './counters.js';
@@ -133,7 +133,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
       abandon('user');
       return;
     }
-    if (!isThenable(answer)) {
+    if (!isPromiseLike(answer)) {
       close();
       return;
     }
@@ -207,10 +207,4 @@ export function reportUserError(task: EmittingTask, error: unknown, call: string
  */
 export function firstSequence(context: ThreadContext): number {
   return Math.floor(context.options.random() * 2 ** 32) | 0;
-}
-
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
 }

@@ -3,7 +3,14 @@
  * after an error: a source that throws is opened again behind the last row that it gave, with back-off.
  */
 import type { Clock, Settings } from '../base/index.js';
-import type { RuntimeOut, RuntimeSource, RuntimeSpout, SourceRow, TaskContext } from '../topology/index.js';
+import {
+  isPromiseLike,
+  type RuntimeOut,
+  type RuntimeSource,
+  type RuntimeSpout,
+  type SourceRow,
+  type TaskContext,
+} from '../topology/index.js';
 
 export interface SpoutSourceOptions {
   readonly spout: RuntimeSpout;
@@ -74,7 +81,7 @@ export class SpoutSource {
     try {
       this.#reader ??= this.#openReader();
       const step = this.#reader.next();
-      if (isPromise(step)) {
+      if (isPromiseLike(step)) {
         this.#waitFor(step, (settled) => this.#onStep(settled));
         return undefined;
       }
@@ -92,7 +99,7 @@ export class SpoutSource {
     try {
       if (this.#lowLevel === undefined) {
         const opened = this.#options.spout.open!(this.#options.context, this.#from);
-        if (isPromise(opened)) {
+        if (isPromiseLike(opened)) {
           this.#waitFor(opened, (source) => {
             this.#lowLevel = source;
           });
@@ -101,7 +108,7 @@ export class SpoutSource {
         this.#lowLevel = opened;
       }
       const answer = this.#lowLevel.next(this.#options.out);
-      if (isPromise(answer)) {
+      if (isPromiseLike(answer)) {
         this.#waitFor(answer, (settled) => this.#onAnswer(settled));
         return false;
       }
@@ -207,7 +214,7 @@ export class SpoutSource {
   #callBack(call: string, run: () => unknown): void {
     try {
       const answer = run();
-      if (isPromise(answer))
+      if (isPromiseLike(answer))
         void answer.then(undefined, (error: unknown) => this.#options.onError(error, call));
     } catch (error) {
       this.#options.onError(error, call);
@@ -217,10 +224,4 @@ export class SpoutSource {
 
 function isRows(value: SourceRow | readonly SourceRow[]): value is readonly SourceRow[] {
   return Array.isArray(value);
-}
-
-function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
 }

@@ -1,6 +1,6 @@
 /** The protocol between a worker's main thread and its executor threads: tagged unions, split by direction. */
 import type { ErrorRecord, RawSettings } from '../base/index.js';
-import type { LostState, OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
+import type { OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 
 /** Handed to a new executor thread. */
@@ -82,7 +82,6 @@ export type FromThread =
   | { readonly kind: 'routes-applied'; readonly version: number }
   | { readonly kind: 'positions'; readonly positions: readonly StoredPosition[] }
   | { readonly kind: 'error'; readonly error: ThreadError }
-  | { readonly kind: 'lost-state'; readonly lost: LostState }
   | { readonly kind: 'dead-letter-file'; readonly path: string }
   | {
       readonly kind: 'report';

@@ -483,9 +483,6 @@ export class WorkerProcess {
       case 'error':
         this.#book.addError(message.error, this.#clock.wallMs());
         break;
-      case 'lost-state':
-        this.#book.addLostState(message.lost);
-        break;
       case 'dead-letter-file':
         this.#book.addDeadLetterFile(message.path);
         break;
