@@ -26,5 +26,5 @@ export { canonicalSettingName, compileSettings, DEFAULT_SETTINGS, parseDurationM
 export type { SettingDefinition } from './settings-table.js';
 export { SETTINGS_TABLE } from './settings-table.js';
 export { Shutdown } from './shutdown.js';
-export { isSameProcessAlive, processIdentity } from './process-identity.js';
+export { bootId, isSameProcessAlive, processIdentity } from './process-identity.js';
 export type { ProcessIdentity } from './process-identity.js';

@@ -11,7 +11,20 @@ export interface ProcessIdentity {
   readonly startTime: string;
 }
 
+const BOOT_ID_PATH = '/proc/sys/kernel/random/boot_id';
 const HAS_PROC = existsSync('/proc/self/stat');
+
+/**
+ * The machine's present boot; empty where the system has none. An identity that was written down before another boot
+ * names nobody: pids and start times begin anew.
+ */
+export function bootId(): string {
+  try {
+    return readFileSync(BOOT_ID_PATH, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
 
 /** The identity of a running process; undefined when it is gone (a zombie counts as gone). */
 export function processIdentity(pid: number): ProcessIdentity | undefined {

@@ -118,11 +118,8 @@ export const SETTINGS_TABLE = {
     minimum: 100,
     maximum: 3_600_000,
     scope: 'topology',
-    what: 'Time that a new worker has until its first heartbeat.',
-    storm: [
-      { name: 'nimbus.task.launch.secs', unit: 's' },
-      { name: 'supervisor.worker.start.timeout.secs', unit: 's' },
-    ],
+    what: 'Time in which executors that have just been placed count as alive without a heartbeat.',
+    storm: [{ name: 'nimbus.task.launch.secs', unit: 's' }],
   },
   'spout.pending-limit': {
     kind: 'integer',
@@ -355,6 +352,15 @@ export const SETTINGS_TABLE = {
     maximum: 600_000,
     scope: 'cluster',
     what: 'Time after the loss of a supervisor in which its workers may announce themselves before the machine counts as gone.',
+  },
+  'supervisor.worker-start-timeout': {
+    kind: 'duration',
+    default: 120_000,
+    minimum: 100,
+    maximum: 3_600_000,
+    scope: 'cluster',
+    what: 'Time from the launch of a worker to its first heartbeat; a topology whose `topology.worker-launch-timeout` is longer has that.',
+    storm: [{ name: 'supervisor.worker.start.timeout.secs', unit: 's' }],
   },
   'supervisor.worker-stop-timeout': {
     kind: 'duration',

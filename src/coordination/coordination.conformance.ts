@@ -648,7 +648,16 @@ export function topology(id: string): TopologyRecord {
 }
 
 export function supervisor(id: string): SupervisorRecord {
-  return { id, host: 'localhost', ports: [6700, 6701], cores: 4, memoryBytes: 1e9, startedMs: 1 };
+  return {
+    id,
+    host: 'localhost',
+    rack: 'r1',
+    ports: [6700, 6701],
+    cores: 4,
+    memoryBytes: 1e9,
+    owner: 'me',
+    startedMs: 1,
+  };
 }
 
 export function assignment(topologyId: string, version: number, executors: number): Assignment {

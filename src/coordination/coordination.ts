@@ -21,10 +21,16 @@ export type StopWatching = () => void;
 /** What a supervisor says of itself. Ephemeral: it is known while its session lives. */
 export interface SupervisorRecord {
   readonly id: string;
+  /** Label of its machine: supervisors of one host go together. */
   readonly host: string;
+  readonly rack: string;
+  /** One per slot. */
   readonly ports: readonly number[];
+  /** What its workers may use; less than the machine's where several supervisors share it, and then seldom whole. */
   readonly cores: number;
   readonly memoryBytes: number;
+  /** The user account that it runs as. */
+  readonly owner: string;
   readonly startedMs: number;
 }
 

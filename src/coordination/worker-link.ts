@@ -29,14 +29,14 @@ export interface WorkerLaunch {
   /** Secret of the topology, hex. */
   readonly secret: string;
   readonly supervisorSocket: string;
-  /** Directory of the peers' sockets; the socket of a slot is `peerSocketPath(directory, topologyId, port)`. */
+  /** Directory of the peers' sockets, shared by all supervisors of the machine; see `peerSocketPath`. */
   readonly socketDirectory: string;
   /** The worker's own directory: logs and local files. */
   readonly directory: string;
   readonly deadLetterDirectory: string;
   /** Path of the coordinator's socket, for a worker without supervisor. */
   readonly coordinatorSocket: string;
-  /** Executor threads that `auto` means here. */
+  /** Executor threads that `auto` means here: this worker's part of its supervisor's cores. */
   readonly threadShare: number;
   /** `run`: the worker ends itself when this process and the supervisor are gone. */
   readonly keeper: ProcessIdentity | null;

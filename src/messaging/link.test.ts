@@ -92,7 +92,9 @@ linkConformance('socket', async () => {
   const reader = new ByteReader();
   let onFrame: (frame: Buffer) => void = () => {};
   const up: Promise<void>[] = [];
-  const paths = new Map([1, 2].map((port) => [`s:${port}`, peerSocketPath(directory, 'topology', port)]));
+  const paths = new Map(
+    [1, 2].map((port) => [`s:${port}`, peerSocketPath(directory, 'topology', { supervisor: 's', port })]),
+  );
   const [sender, receiver] = [...paths].map(([self, path]) => {
     let onUp = (): void => {};
     up.push(

@@ -66,7 +66,16 @@ function folded(
   return { supervisorId: 's', pid: 1, sequence, slots: [{ ...slot, workerId, heartbeat }] };
 }
 
-const RECORD: SupervisorRecord = { id: 's', host: 'h', ports: [1], cores: 1, memoryBytes: 1, startedMs: 0 };
+const RECORD: SupervisorRecord = {
+  id: 's',
+  host: 'h',
+  rack: 'r',
+  ports: [1],
+  cores: 1,
+  memoryBytes: 1,
+  owner: 'o',
+  startedMs: 0,
+};
 
 describe('an executor', () => {
   it('has not been heard from until a thread that holds it is reported', () => {

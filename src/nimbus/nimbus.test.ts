@@ -129,7 +129,16 @@ async function submit(name = 'words', workers = 2): Promise<string> {
 }
 
 async function announce(id: string, ports: readonly number[]): Promise<void> {
-  await outside.announceSupervisor({ id, host: `host-${id}`, ports, cores: 2, memoryBytes: 1, startedMs: 0 });
+  await outside.announceSupervisor({
+    id,
+    host: `host-${id}`,
+    rack: 'r',
+    ports,
+    cores: 2,
+    memoryBytes: 1,
+    owner: 'o',
+    startedMs: 0,
+  });
 }
 
 async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {

@@ -30,10 +30,13 @@ export interface ClusterStatus {
 export interface SupervisorStatus {
   readonly id: string;
   readonly host: string;
+  readonly rack: string;
   /** Its session lives. One that is away still reports nothing new, and its workers go on. */
   readonly isPresent: boolean;
   readonly cores: number;
   readonly memoryBytes: number;
+  /** The user account that it runs as. */
+  readonly owner: string;
   readonly startedMs: number;
   readonly slots: readonly SlotStatus[];
 }
@@ -145,9 +148,8 @@ export function supervisorStatuses(
 ): readonly SupervisorStatus[] {
   const reports = new Map(heartbeats.map((heartbeat) => [heartbeat.supervisorId, heartbeat]));
   const present = supervisors.map((record): SupervisorStatus => {
-    const { id, host, cores, memoryBytes, startedMs } = record;
-    const slots = slotStatuses(reports.get(id));
-    return { id, host, isPresent: true, cores, memoryBytes, startedMs, slots };
+    const { ports: _ports, ...rest } = record;
+    return { ...rest, isPresent: true, slots: slotStatuses(reports.get(record.id)) };
   });
   const known = new Set(supervisors.map(({ id }) => id));
   const away = heartbeats
@@ -156,9 +158,11 @@ export function supervisorStatuses(
       (heartbeat): SupervisorStatus => ({
         id: heartbeat.supervisorId,
         host: '',
+        rack: '',
         isPresent: false,
         cores: 0,
         memoryBytes: 0,
+        owner: '',
         startedMs: 0,
         slots: slotStatuses(heartbeat),
       }),

@@ -4,9 +4,9 @@
  *
  * A record is written before the process is spawned (its process is null: an intent) and again once it is known. A
  * supervisor killed in between finds the process by its launch file, which is its argument. A damaged record counts as
- * absent.
+ * absent, and one of an earlier boot of the machine as one without a process.
  */
-import type { ProcessIdentity } from '../base/index.js';
+import { bootId, type ProcessIdentity } from '../base/index.js';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -23,6 +23,8 @@ export interface LaunchRecord {
   readonly tuning: WorkerTuning;
   /** null: written before the process was spawned. */
   readonly process: ProcessIdentity | null;
+  /** Of the machine, see `bootId`. */
+  readonly boot: string;
 }
 
 export class LaunchRecords {
@@ -32,8 +34,9 @@ export class LaunchRecords {
     this.#directory = directory;
   }
 
-  write(record: LaunchRecord): void {
-    writeDurableFile(this.#path(record.port), JSON.stringify(record));
+  write(record: Omit<LaunchRecord, 'format' | 'boot'>): void {
+    const whole: LaunchRecord = { ...record, format: 1, boot: bootId() };
+    writeDurableFile(this.#path(record.port), JSON.stringify(whole));
   }
 
   remove(port: number): void {
@@ -50,7 +53,8 @@ export class LaunchRecords {
     }
     return names.flatMap((name) => {
       const record = parseLaunchRecord(readJsonFile(join(this.#directory, name)));
-      return record !== undefined && name === `${record.port}.json` ? [record] : [];
+      if (record === undefined || name !== `${record.port}.json`) return [];
+      return [record.boot === bootId() ? record : { ...record, process: null }];
     });
   }
 
@@ -64,7 +68,7 @@ export function parseLaunchRecord(value: unknown): LaunchRecord | undefined {
   if (!isObject(value) || value['format'] !== 1 || !isObject(value['tuning'])) return undefined;
   const { tuning } = value;
   const hasShape =
-    ['workerId', 'topologyId', 'launchFile'].every((name) => typeof value[name] === 'string') &&
+    ['workerId', 'topologyId', 'launchFile', 'boot'].every((name) => typeof value[name] === 'string') &&
     ['port', 'generation'].every((name) => Number.isSafeInteger(value[name])) &&
     ['launchTimeoutMs', 'timeoutMs', 'backoffMs', 'backoffMaxMs'].every(
       (name) => typeof tuning[name] === 'number' && tuning[name] > 0,

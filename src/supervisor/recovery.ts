@@ -34,7 +34,11 @@ export function outputPathOf(launchFile: string): string {
 
 export function tuningOf(settings: Settings): WorkerTuning {
   return {
-    launchTimeoutMs: settings['topology.worker-launch-timeout'],
+    // A topology that is slow to start may ask for more time than its supervisor gives by itself, not for less.
+    launchTimeoutMs: Math.max(
+      settings['supervisor.worker-start-timeout'],
+      settings['topology.worker-launch-timeout'],
+    ),
     timeoutMs: settings['topology.worker-timeout'],
     backoffMs: settings['worker.restart-backoff'],
     backoffMaxMs: settings['worker.restart-backoff-max'],

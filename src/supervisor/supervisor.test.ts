@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,6 +31,7 @@ const SETTINGS = compileSettings({
   'supervisor.worker-stop-timeout': 300,
   'topology.worker-timeout': 2000,
   'topology.worker-launch-timeout': 10_000,
+  'supervisor.worker-start-timeout': 300,
   'worker.restart-backoff': 20,
   'worker.restart-backoff-max': 200,
 });
@@ -90,6 +91,10 @@ async function start(): Promise<Supervisor> {
   supervisor = await startSupervisor({
     id: 's1',
     host: 'localhost',
+    rack: 'r1',
+    cores: 2,
+    memoryBytes: 1e9,
+    owner: 'me',
     directory: join(root, 'supervisor'),
     socketPath: join(root, 's.sock'),
     coordination,
@@ -312,6 +317,23 @@ describe('a supervisor', () => {
     expect((await running()).pid).toBe(pid);
   });
 
+  it('adopts the other workers when the record of one cannot be read at all', async () => {
+    await submit('words', 'good');
+    await assign('words', [PORT, PORT + 1]);
+    await (await start(), running());
+    const other = (): SlotReport | undefined => supervisor?.slots()[1];
+    const pid = await until('the second worker', () => other()?.state === 'running' && other()?.pid);
+    await supervisor?.close();
+    const record = join(root, 'supervisor', 'slots', `${PORT}.json`);
+    rmSync(record);
+    mkdirSync(join(record, 'a directory'), { recursive: true });
+    await start();
+    await until('the second worker again', () => other()?.state === 'running');
+    expect(other()).toMatchObject({ pid, restarts: 0 });
+    rmSync(record, { recursive: true });
+    await running();
+  });
+
   it('starts another worker where the old one died while nobody watched', async () => {
     await submit('words', 'good');
     await assign('words', [PORT]);
@@ -414,7 +436,7 @@ describe('a supervisor', () => {
           if (topology === undefined) throw new Error('no record');
           return topology.value;
         })),
-        settings: { 'topology.worker-launch-timeout': 300 },
+        settings: { 'topology.worker-launch-timeout': 100 },
       },
       (await coordination.readTopology('words'))?.version ?? -1,
     );

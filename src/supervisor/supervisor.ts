@@ -8,7 +8,6 @@
  *     directory/workers/TOPOLOGY-PORT/           launch files, output.log, the worker's own files
  *     directory/code/HASHES/                     localised code
  */
-import { availableParallelism, totalmem } from 'node:os';
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import {
@@ -42,7 +41,14 @@ export type { Blobs } from './localiser.js';
 
 export interface SupervisorOptions {
   readonly id: string;
+  /** Label of the machine. */
   readonly host: string;
+  readonly rack: string;
+  /** What its workers may use; where several supervisors share a machine, each has a part of it. */
+  readonly cores: number;
+  readonly memoryBytes: number;
+  /** The user account that it runs as. */
+  readonly owner: string;
   /** This supervisor's own directory. */
   readonly directory: string;
   /** Socket that its workers connect to. */
@@ -264,15 +270,17 @@ class RunningSupervisor implements Supervisor {
   // ── telling ──
 
   async #announce(): Promise<void> {
-    const { coordination, host, clock } = this.#options;
+    const { coordination, host, rack, cores, memoryBytes, owner, clock } = this.#options;
     while (!this.#isClosed && !this.#isStopping) {
       try {
         await coordination.announceSupervisor({
           id: this.id,
           host,
+          rack,
           ports: this.#ports(),
-          cores: availableParallelism(),
-          memoryBytes: totalmem(),
+          cores,
+          memoryBytes,
+          owner,
           startedMs: this.#startedMs,
         });
         this.#publisher?.soon();

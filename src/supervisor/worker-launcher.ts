@@ -4,7 +4,6 @@
  * launch files and directories.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import {
   type Clock,
@@ -38,6 +37,8 @@ export interface WorkerLauncherOptions {
   readonly socketPath: string;
   readonly coordinatorSocket: string;
   readonly workerEntry: string;
+  /** What the workers of this supervisor share. */
+  readonly cores: number;
   readonly settings: Settings;
   readonly keeper: ProcessIdentity | null;
   readonly socketDirectory: string;
@@ -93,7 +94,7 @@ export class WorkerLauncher {
     const { records, logger } = this.#options;
     const launchFile = this.#launchFile(topologyId, port, workerId);
     try {
-      records.write({ format: 1, workerId, port, topologyId, generation, launchFile, tuning, process });
+      records.write({ workerId, port, topologyId, generation, launchFile, tuning, process });
     } catch (error) {
       // It is found by its launch file or by its hello all the same.
       logger.error('worker.not-recorded', { port, message: String(error) });
@@ -144,7 +145,7 @@ export class WorkerLauncher {
       rotateFile(join(directory, 'worker.log'));
       const launch = this.#launchOf(assigned, settings, code, { port, generation, workerId, directory });
       writeDurableFile(launchFile, JSON.stringify(launch));
-      records.write({ format: 1, workerId, port, topologyId, generation, launchFile, tuning, process: null });
+      records.write({ workerId, port, topologyId, generation, launchFile, tuning, process: null });
     } catch (error) {
       throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: directory });
     }
@@ -173,7 +174,7 @@ export class WorkerLauncher {
       socketDirectory: options.socketDirectory,
       deadLetterDirectory: settings['dead-letters.directory'] ?? options.deadLetterDirectory,
       coordinatorSocket: options.coordinatorSocket,
-      threadShare: Math.max(1, Math.floor(availableParallelism() / Math.max(1, view.wantedWorkers))),
+      threadShare: Math.max(1, Math.floor(options.cores / Math.max(1, view.wantedWorkers))),
       keeper: options.keeper,
     };
   }

@@ -44,7 +44,8 @@ function main(): void {
     clock: systemClock,
     logger,
     onEnd: (code) => {
-      rmSync(peerSocketPath(launch.socketDirectory, launch.topologyId, launch.port), { force: true });
+      const { socketDirectory, topologyId, supervisorId: supervisor, port } = launch;
+      rmSync(peerSocketPath(socketDirectory, topologyId, { supervisor, port }), { force: true });
       process.exit(code);
     },
     onPresence: (present) => orphan.setPresence(present, worker),

@@ -35,6 +35,7 @@ import {
   PeerConnections,
   peerSocketPath,
   type PeerAddress,
+  type PeerKey,
 } from '../messaging/index.js';
 import { dealToThreads, type Assignment, type ExecutorRange } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
@@ -145,7 +146,7 @@ export class WorkerProcess {
       self: this.#selfKey,
       generation: launch.generation,
       secret: launch.secret,
-      listen: this.#addressOf(launch.port),
+      listen: this.#addressOf({ supervisor: launch.supervisorId, port: launch.port }),
       maxFrameBytes: this.#settings['messaging.max-frame-bytes'],
       reconnectTimeoutMs: this.#settings['messaging.reconnect-timeout'],
       clock: options.clock,
@@ -238,10 +239,10 @@ export class WorkerProcess {
     return `${this.#launch.supervisorId}:${this.#launch.port}`;
   }
 
-  #addressOf(port: number): PeerAddress {
+  #addressOf(slot: PeerKey): PeerAddress {
     return {
       kind: 'unix',
-      path: peerSocketPath(this.#launch.socketDirectory, this.#launch.topologyId, port),
+      path: peerSocketPath(this.#launch.socketDirectory, this.#launch.topologyId, slot),
     };
   }
 
@@ -365,7 +366,7 @@ export class WorkerProcess {
     const peers = new Map<string, PeerAddress>();
     for (const { supervisor, port } of assignment.slots) {
       const key = `${supervisor}:${port}`;
-      if (key !== this.#selfKey) peers.set(key, this.#addressOf(port));
+      if (key !== this.#selfKey) peers.set(key, this.#addressOf({ supervisor, port }));
     }
     this.#peers.setPeers(peers);
     // Nobody tells of a peer that is dropped here, but its threads are as lost as those of one that died.

@@ -9,12 +9,11 @@
  */
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IsobarError, processIdentity, type ProcessIdentity } from '../../base/index.js';
+import { bootId, IsobarError, processIdentity, type ProcessIdentity } from '../../base/index.js';
 import { directoryUnusable } from './commit-log.js';
 
 const KEPT_FILES = 8;
 const NAME_DIGITS = 12;
-const BOOT_ID_PATH = '/proc/sys/kernel/random/boot_id';
 
 export interface DirectoryLock {
   /** Lets the next owner in; calling it twice is harmless. */
@@ -136,12 +135,4 @@ function owned(directory: string, owner: Owner): IsobarError {
     where: directory,
     pid: owner.pid,
   });
-}
-
-function bootId(): string {
-  try {
-    return readFileSync(BOOT_ID_PATH, 'utf8').trim();
-  } catch {
-    return '';
-  }
 }

@@ -29,6 +29,7 @@ import {
 } from '../../coordination/index.js';
 import { createBlobStore, startNimbus } from '../../nimbus/index.js';
 import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
+import { machineShare, processOwner } from '../daemons/machine.js';
 import {
   COORDINATOR_SOCKET,
   type DaemonLaunch,
@@ -92,6 +93,9 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
     const supervisor = await startSupervisor({
       id: SUPERVISOR_ID,
       host: 'localhost',
+      rack: 'default-rack',
+      ...machineShare(1),
+      owner: processOwner(),
       directory: directory.supervisorDirectory,
       socketPath: join(directory.socketDirectory, SUPERVISOR_SOCKET),
       coordination,

@@ -23,11 +23,15 @@ export function connectOptions(address: PeerAddress): net.NetConnectOpts {
 }
 
 /**
- * Where the worker of a slot listens. The topology's id enters as a hash, so the path stays short. Throws
- * SOCKET_PATH_TOO_LONG if the directory is too long even so.
+ * Where the worker of a slot listens. All supervisors of a machine share the directory, and may use the same port
+ * numbers: topology and supervisor enter as a hash, so the path stays short. Throws SOCKET_PATH_TOO_LONG if the directory
+ * is too long even so.
  */
-export function peerSocketPath(directory: string, topologyId: string, port: number): string {
-  const hash = createHash('sha256').update(topologyId).digest('hex').slice(0, 12);
+export function peerSocketPath(directory: string, topologyId: string, { supervisor, port }: PeerKey): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([topologyId, supervisor]))
+    .digest('hex')
+    .slice(0, 12);
   const path = join(directory, `${hash}-${port}.sock`);
   checkSocketPath(path);
   return path;

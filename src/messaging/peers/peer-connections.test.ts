@@ -468,16 +468,18 @@ describe('peer connections', () => {
 describe('a peer socket path', () => {
   it('is short, differs by topology and slot, and is refused when it would be cut', () => {
     const long = 'topology-'.repeat(30);
-    const path = peerSocketPath('/run/isobar', long, 6700);
+    const path = peerSocketPath('/run/isobar', long, { supervisor: 's', port: 6700 });
     expect(path.length).toBeLessThan(50);
     expect(
       new Set([
         path,
-        peerSocketPath('/run/isobar', `${long}2`, 6700),
-        peerSocketPath('/run/isobar', long, 6701),
+        peerSocketPath('/run/isobar', `${long}2`, { supervisor: 's', port: 6700 }),
+        peerSocketPath('/run/isobar', long, { supervisor: 's', port: 6701 }),
+        peerSocketPath('/run/isobar', long, { supervisor: 's2', port: 6700 }),
       ]).size,
-    ).toBe(3);
-    expect(() => peerSocketPath(`/${'d'.repeat(100)}`, 't', 1)).toThrow(
+    ).toBe(4);
+    const slot = { supervisor: 's', port: 1 };
+    expect(() => peerSocketPath(`/${'d'.repeat(100)}`, 't', slot)).toThrow(
       expect.objectContaining({ code: 'SOCKET_PATH_TOO_LONG' }),
     );
   });
