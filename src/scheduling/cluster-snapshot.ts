@@ -2,6 +2,7 @@
 import type { ExecutorRange } from './assignment.js';
 import type { PlannedExecutor } from './executors.js';
 import { compareText } from './order.js';
+import type { ClusterComponent, OfferedResources, PlacementRules } from './resources.js';
 
 /** A place for one worker. */
 export interface Slot {
@@ -16,14 +17,29 @@ export interface ClusterSupervisor {
   readonly ports: readonly number[];
   /** For how long it has been up; not given: long enough for anything. */
   readonly uptimeMs?: number;
+  /** Not given: all such machines are in one rack. */
+  readonly rack?: string;
+  /** Not given: it offers nothing to a strategy that looks at resources. */
+  readonly resources?: OfferedResources;
 }
 
 export interface ClusterTopology {
   readonly id: string;
+  /** What people call it; not given: its id. */
+  readonly name?: string;
   /** Workers wanted. */
   readonly workers: number;
   /** In any order. */
   readonly executors: readonly PlannedExecutor[];
+  /** Who submitted it. */
+  readonly owner?: string;
+  /** 0 is most important; not given: 29. */
+  readonly priority?: number;
+  /** For how long it has been there; not given: 0. */
+  readonly uptimeMs?: number;
+  /** In any order. Not given: only its executors are known. */
+  readonly components?: readonly ClusterComponent[];
+  readonly rules?: PlacementRules;
 }
 
 /** A slot with the executors of one topology. */
@@ -41,6 +57,8 @@ export interface ClusterSnapshot {
   readonly placement: Placement;
   /** Hosts on which nothing new is placed. */
   readonly blacklistedHosts?: ReadonlySet<string>;
+  /** Supervisors that were released from the blacklist because slots are short: they are used last. */
+  readonly greyListedSupervisors?: ReadonlySet<string>;
   /** Topologies that the strategy is asked to place; not given: all. */
   readonly scheduleOnly?: ReadonlySet<string>;
 }

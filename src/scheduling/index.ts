@@ -29,6 +29,15 @@ export type {
   TopologyOutcome,
 } from './round-types.js';
 export { schedulingRound } from './scheduling-round.js';
+export type {
+  ClusterComponent,
+  ComponentEdge,
+  OfferedResources,
+  PlacementConstraints,
+  PlacementRules,
+  RequestedResources,
+  SharedMemory,
+} from './resources.js';
 export type { StartTimes } from './start-times.js';
 export { startTimes } from './start-times.js';
 export type { EvenOptions } from './strategies/even/even.js';
