@@ -501,6 +501,68 @@ export function coordinationSuite({ name, create, skip = {} }: CoordinationSuite
         }
       });
 
+      claim(
+        'can be followed one by one, by the names that a watch tells or else by all of them',
+        async () => {
+          const [one, two, follower] = [await connect(), await connect(), await connect()];
+          const seen = new Map<string, number>();
+          let unread: Set<string> | 'all' = new Set<string>();
+          follower.watchHeartbeats((ids) => {
+            if (ids === undefined || unread === 'all') unread = 'all';
+            else for (const id of ids) unread.add(id);
+          });
+          const catchUp = async (): Promise<void> => {
+            const now = unread;
+            unread = new Set();
+            if (now === 'all') {
+              seen.clear();
+              for (const { supervisorId, sequence } of await follower.listHeartbeats())
+                seen.set(supervisorId, sequence);
+              return;
+            }
+            for (const id of now) {
+              const read = await follower.readHeartbeat(id);
+              if (read === undefined) seen.delete(id);
+              else seen.set(id, read.sequence);
+            }
+          };
+          const shows = (...expected: (readonly [string, number])[]): (() => Promise<boolean>) => {
+            const text = JSON.stringify(expected);
+            return async () => {
+              await catchUp();
+              return JSON.stringify([...seen].sort(([a], [b]) => (a < b ? -1 : 1))) === text;
+            };
+          };
+          await one.announceSupervisor(supervisor('s/1'));
+          for (let sequence = 1; sequence <= 20; sequence++) {
+            await one.publishHeartbeat(heartbeat('s/1', sequence, sequence % 5 === 0 ? 8000 : 2));
+            if (sequence % 3 === 0) await two.publishHeartbeat(heartbeat('s 2', sequence));
+            if (sequence % 4 === 0) await catchUp();
+          }
+          await eventually(shows(['s 2', 18], ['s/1', 20]));
+          await one.withdrawSupervisor('s/1');
+          await eventually(shows(['s 2', 18]));
+          expect(await follower.readHeartbeat('s/1')).toBeUndefined();
+        },
+      );
+
+      claim('have last reports that somebody may acknowledge, whom their supervisor then hears', async () => {
+        const [leader, coordination] = [await connect(), await connect()];
+        await coordination.announceSupervisor(supervisor('s1'));
+        expect(await coordination.readAcknowledged('s1')).toEqual([]);
+        let heard: readonly string[] = [];
+        coordination.watchAcknowledged('s1', () => {
+          void coordination.readAcknowledged('s1').then((ids) => (heard = ids));
+        });
+        await leader.acknowledgeLastReports('s1', ['w1', 'w2']);
+        await eventually(() => heard.join() === 'w1,w2');
+        await leader.acknowledgeLastReports('s1', ['w3']);
+        await eventually(() => heard.join() === 'w3');
+        expect(await leader.readAcknowledged('another')).toEqual([]);
+        await coordination.withdrawSupervisor('s1');
+        expect(await leader.readAcknowledged('s1')).toEqual([]);
+      });
+
       claim('of a withdrawn supervisor are gone', async () => {
         const coordination = await connect();
         await coordination.announceSupervisor(supervisor('s1'));
@@ -545,6 +607,9 @@ export function coordinationSuite({ name, create, skip = {} }: CoordinationSuite
           () => coordination.storePositions('t', 's', [{ task: 1, generation: 1, position: 1 }]),
           () => coordination.publishHeartbeat(heartbeat('s', 1)),
           () => coordination.listHeartbeats(),
+          () => coordination.readHeartbeat('s'),
+          () => coordination.acknowledgeLastReports('s', ['w']),
+          () => coordination.readAcknowledged('s'),
           () => coordination.publishWorkerLiveness(worker('w', 1)),
           () => coordination.withdrawWorkerLiveness('w'),
           () => coordination.listWorkerLiveness(),

@@ -115,7 +115,18 @@ export interface Coordination {
   /** One node per supervisor, for all its workers. Need not survive a crash of the coordinator. */
   publishHeartbeat(heartbeat: FoldedHeartbeat): Promise<void>;
   listHeartbeats(): Promise<readonly FoldedHeartbeat[]>;
-  watchHeartbeats(onChange: () => void): StopWatching;
+  /** undefined: that supervisor has written none, or has withdrawn. */
+  readHeartbeat(supervisorId: string): Promise<FoldedHeartbeat | undefined>;
+  /** Names the supervisors whose heartbeats may have changed; without names it may be any. */
+  watchHeartbeats(onChange: (supervisorIds?: readonly string[]) => void): StopWatching;
+  /**
+   * Tells a supervisor that last reports of ended workers are kept elsewhere now, so that it may forget them. Replaces
+   * what was acknowledged before. Need not survive a crash of the coordinator: what is still there is told again.
+   */
+  acknowledgeLastReports(supervisorId: string, workerIds: readonly string[]): Promise<void>;
+  /** Ids of workers as last acknowledged; none at first. */
+  readAcknowledged(supervisorId: string): Promise<readonly string[]>;
+  watchAcknowledged(supervisorId: string, onChange: () => void): StopWatching;
   /** A worker without a supervisor speaks for itself; ephemeral. */
   publishWorkerLiveness(heartbeat: WorkerHeartbeat): Promise<void>;
   withdrawWorkerLiveness(workerId: string): Promise<void>;

@@ -11,6 +11,12 @@
  */
 import type { StopWatching } from './coordination.js';
 
+/**
+ * Called when a watched node or one of its children was created, changed or removed. `children` names the children that
+ * may have changed, none for the node alone; undefined: anything may have changed.
+ */
+export type OnNodeChange = (children?: readonly string[]) => void;
+
 /** No node is larger (ZooKeeper's limit is 1 MiB with the path); larger values are cut into chunks above this port. */
 export const MAX_NODE_BYTES = 1_000_000;
 
@@ -46,8 +52,8 @@ export interface NodeStore {
   remove(path: string, expectedVersion: number): Promise<void>;
   /** Names of the children, in ascending order; none for a missing node. */
   children(path: string): Promise<readonly string[]>;
-  /** Calls `onChange` when this node or one of its children was created, changed or removed. */
-  watch(path: string, onChange: () => void): StopWatching;
+  /** A backend that is told only that something changed below `path` names no children, and readers read all of them. */
+  watch(path: string, onChange: OnNodeChange): StopWatching;
   /** Calls `listener` at each change of the session after the first connection. */
   onSession(listener: (event: SessionEvent) => void): StopWatching;
   /** Ends the session; its ephemeral nodes go at once if the coordinator can be reached. */

@@ -8,6 +8,7 @@ export const GENERATIONS_PATH = '/generations';
 export const POSITIONS_PATH = '/positions';
 export const HEARTBEATS_PATH = '/heartbeats';
 export const WORKERS_PATH = '/workers';
+export const ACKNOWLEDGED_PATH = '/acknowledged';
 const CHUNKS_PATH = '/chunks';
 
 /** The path of the child that stands for `id`. */

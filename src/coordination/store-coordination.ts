@@ -19,11 +19,13 @@ import type {
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
 import { ANY_VERSION, type NodeStore, type SessionEvent } from './node-store.js';
 import {
+  ACKNOWLEDGED_PATH,
   ASSIGNMENTS_PATH,
   chunksPath,
   childPath,
   GENERATIONS_PATH,
   HEARTBEATS_PATH,
+  idOfName,
   LEADER_PATH,
   POSITIONS_PATH,
   SUPERVISORS_PATH,
@@ -66,7 +68,7 @@ export class StoreCoordination implements Coordination {
   }
 
   watchLeader(onChange: () => void): StopWatching {
-    return this.#store.watch(LEADER_PATH, onChange);
+    return this.#store.watch(LEADER_PATH, () => onChange());
   }
 
   // ── supervisors ──
@@ -77,6 +79,7 @@ export class StoreCoordination implements Coordination {
 
   async withdrawSupervisor(id: string): Promise<void> {
     if (await this.#announcements.withdraw(childPath(SUPERVISORS_PATH, id))) {
+      await this.#values.remove(childPath(ACKNOWLEDGED_PATH, id));
       await this.#values.remove(childPath(HEARTBEATS_PATH, id));
     }
   }
@@ -86,7 +89,7 @@ export class StoreCoordination implements Coordination {
   }
 
   watchSupervisors(onChange: () => void): StopWatching {
-    return this.#store.watch(SUPERVISORS_PATH, onChange);
+    return this.#store.watch(SUPERVISORS_PATH, () => onChange());
   }
 
   // ── topologies ──
@@ -118,7 +121,7 @@ export class StoreCoordination implements Coordination {
   }
 
   watchTopologies(onChange: () => void): StopWatching {
-    return this.#store.watch(TOPOLOGIES_PATH, onChange);
+    return this.#store.watch(TOPOLOGIES_PATH, () => onChange());
   }
 
   // ── assignments ──
@@ -153,7 +156,7 @@ export class StoreCoordination implements Coordination {
   }
 
   watchAssignments(onChange: () => void): StopWatching {
-    return this.#store.watch(ASSIGNMENTS_PATH, onChange);
+    return this.#store.watch(ASSIGNMENTS_PATH, () => onChange());
   }
 
   // ── generations and positions ──
@@ -226,8 +229,27 @@ export class StoreCoordination implements Coordination {
     return this.#list<FoldedHeartbeat>(HEARTBEATS_PATH);
   }
 
-  watchHeartbeats(onChange: () => void): StopWatching {
-    return this.#store.watch(HEARTBEATS_PATH, onChange);
+  async readHeartbeat(supervisorId: string): Promise<FoldedHeartbeat | undefined> {
+    return (await this.#read<FoldedHeartbeat>(childPath(HEARTBEATS_PATH, supervisorId)))?.value;
+  }
+
+  watchHeartbeats(onChange: (supervisorIds?: readonly string[]) => void): StopWatching {
+    return this.#store.watch(HEARTBEATS_PATH, (children) =>
+      children === undefined ? onChange() : onChange(children.map(idOfName)),
+    );
+  }
+
+  acknowledgeLastReports(supervisorId: string, workerIds: readonly string[]): Promise<void> {
+    return this.#values.put(childPath(ACKNOWLEDGED_PATH, supervisorId), workerIds, 'volatile');
+  }
+
+  async readAcknowledged(supervisorId: string): Promise<readonly string[]> {
+    const path = childPath(ACKNOWLEDGED_PATH, supervisorId);
+    return (await this.#read<readonly string[]>(path))?.value ?? [];
+  }
+
+  watchAcknowledged(supervisorId: string, onChange: () => void): StopWatching {
+    return this.#store.watch(childPath(ACKNOWLEDGED_PATH, supervisorId), () => onChange());
   }
 
   publishWorkerLiveness(heartbeat: WorkerHeartbeat): Promise<void> {

@@ -16,7 +16,7 @@ import {
   type ProcessIdentity,
 } from '../../base/index.js';
 import type { Coordination, StopWatching } from '../coordination.js';
-import type { NodeKind, NodeStore, SessionEvent, StoredNode } from '../node-store.js';
+import type { NodeKind, NodeStore, OnNodeChange, SessionEvent, StoredNode } from '../node-store.js';
 import { StoreCoordination } from '../store-coordination.js';
 
 import {
@@ -61,7 +61,7 @@ type Connection =
 
 export class EmbeddedNodeStore implements NodeStore {
   readonly #options: EmbeddedClientOptions;
-  readonly #watches = new Map<string, Set<() => void>>();
+  readonly #watches = new Map<string, Set<OnNodeChange>>();
   readonly #listeners = new Set<(event: SessionEvent) => void>();
   #connection: Connection = { kind: 'away', cancelRetry: () => {} };
   #session: string | null = null;
@@ -101,9 +101,9 @@ export class EmbeddedNodeStore implements NodeStore {
     return parseMessage(childrenAnswerSchema, 'children', await this.#request('children', { path }));
   }
 
-  watch(path: string, onChange: () => void): StopWatching {
+  watch(path: string, onChange: OnNodeChange): StopWatching {
     // A registration of its own, so that one function given twice can be stopped once.
-    const registered = (): void => onChange();
+    const registered: OnNodeChange = (children) => onChange(children);
     const callbacks = this.#watches.get(path);
     if (callbacks !== undefined) callbacks.add(registered);
     else {
@@ -253,12 +253,12 @@ export class EmbeddedNodeStore implements NodeStore {
     this.#connection = { kind: 'away', cancelRetry };
   }
 
-  #onChanged(paths: readonly string[]): void {
-    for (const path of paths) this.#callWatches(path);
+  #onChanged(changes: readonly (readonly [path: string, children: readonly string[]])[]): void {
+    for (const [path, children] of changes) this.#callWatches(path, children);
   }
 
-  #callWatches(path: string): void {
-    for (const callback of [...(this.#watches.get(path) ?? [])]) this.#callSafely(callback);
+  #callWatches(path: string, children?: readonly string[]): void {
+    for (const callback of [...(this.#watches.get(path) ?? [])]) this.#callSafely(() => callback(children));
   }
 
   #emit(event: SessionEvent): void {

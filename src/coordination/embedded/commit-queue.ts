@@ -9,7 +9,7 @@
 import { type Logger, toErrorRecord } from '../../base/index.js';
 import type { Change } from './changes.js';
 import type { CommitLog } from './commit-log.js';
-import { type NodeTree, parentOf, type Undo } from './node-tree.js';
+import type { NodeTree, Undo } from './node-tree.js';
 
 /** Data bytes after which a commit is closed. */
 const MAX_COMMIT_BYTES = 4 * 1024 * 1024;
@@ -49,7 +49,7 @@ export class CommitQueue {
     readonly tree: NodeTree;
     readonly log: CommitLog;
     readonly logger: Logger;
-    /** Gets the paths of changed nodes and of their parents after each commit. */
+    /** Gets the paths of changed nodes after each commit. */
     readonly onChanged: (paths: ReadonlySet<string>) => void;
   }) {
     this.#tree = options.tree;
@@ -170,10 +170,7 @@ export class CommitQueue {
   }
 
   #touch(change: Change, touched: Set<string>): void {
-    for (const path of pathsOf(change, this.#tree)) {
-      touched.add(path);
-      touched.add(parentOf(path));
-    }
+    for (const path of pathsOf(change, this.#tree)) touched.add(path);
   }
 }
 

@@ -165,6 +165,7 @@ export function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'));
 }
 
-function nameOf(path: string): string {
+/** The last name of a path. */
+export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }

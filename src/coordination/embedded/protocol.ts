@@ -2,7 +2,7 @@
  * What clients and the embedded coordinator say to each other over a control channel.
  *
  * Requests: the methods of {@link REQUEST_SCHEMAS}, `open` first. Events to the server: `watch`, `unwatch` (a path).
- * Event to the client: `changed` (paths of watched nodes, see the node store's watches).
+ * Event to the client: `changed` (watched paths, each with the names of its children that have changed).
  */
 import { z } from 'zod';
 import { IsobarError } from '../../base/index.js';
@@ -42,7 +42,7 @@ export type RequestMethod = keyof typeof REQUEST_SCHEMAS;
 export type RequestBody<M extends RequestMethod> = z.infer<(typeof REQUEST_SCHEMAS)[M]>;
 
 export const watchSchema = path;
-export const changedSchema = z.array(z.string());
+export const changedSchema = z.array(z.tuple([z.string(), z.array(z.string())]));
 export const openAnswerSchema = z.object({ session: z.string(), timeoutMs: z.number() });
 export const readAnswerSchema = z
   .object({ data, version: z.number(), owner: z.enum(['nobody', 'this-session', 'another-session']) })

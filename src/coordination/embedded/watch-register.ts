@@ -1,5 +1,6 @@
 /** Which connection watches which path, and telling them: one event per connection and commit. */
 import type { Channel } from '../../base/index.js';
+import { nameOf, parentOf } from './node-tree.js';
 
 export class WatchRegister {
   readonly #channelsByPath = new Map<string, Set<Channel>>();
@@ -23,13 +24,23 @@ export class WatchRegister {
     this.#pathsByChannel.delete(channel);
   }
 
-  /** Tells everybody who watches one of `paths`. */
-  tell(paths: ReadonlySet<string>): void {
-    const changedByChannel = new Map<Channel, Set<string>>();
-    for (const path of paths) {
-      for (const channel of this.#channelsByPath.get(path) ?? []) entry(changedByChannel, channel).add(path);
+  /** Tells everybody who watches one of the nodes that have changed, or the parent of one. */
+  tell(changedPaths: ReadonlySet<string>): void {
+    const toldByChannel = new Map<Channel, Map<string, string[]>>();
+    const note = (watched: string, child: string | undefined): void => {
+      for (const channel of this.#channelsByPath.get(watched) ?? []) {
+        let told = toldByChannel.get(channel);
+        if (told === undefined) toldByChannel.set(channel, (told = new Map<string, string[]>()));
+        const children = told.get(watched) ?? [];
+        told.set(watched, children);
+        if (child !== undefined) children.push(child);
+      }
+    };
+    for (const path of changedPaths) {
+      note(path, undefined);
+      note(parentOf(path), nameOf(path));
     }
-    for (const [channel, changed] of changedByChannel) channel.event('changed', [...changed]);
+    for (const [channel, told] of toldByChannel) channel.event('changed', [...told]);
   }
 }
 
