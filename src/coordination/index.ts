@@ -1,3 +1,5 @@
+export type { CoordinationOptions } from './connect.js';
+export { connectCoordination } from './connect.js';
 export type {
   Coordination,
   StopWatching,
@@ -7,7 +9,6 @@ export type {
   TopologyRecord,
   Versioned,
 } from './coordination.js';
-export { connectEmbeddedCoordination } from './embedded/client.js';
 export type { EmbeddedCoordinator } from './embedded/server.js';
 export { openEmbeddedCoordinator } from './embedded/server.js';
 export type {

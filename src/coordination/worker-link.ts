@@ -34,8 +34,8 @@ export interface WorkerLaunch {
   /** The worker's own directory: logs and local files. */
   readonly directory: string;
   readonly deadLetterDirectory: string;
-  /** Path of the coordinator's socket, for a worker without supervisor. */
-  readonly coordinatorSocket: string;
+  /** Address of the coordinator (see `connectCoordination`), for a worker without supervisor. */
+  readonly coordinatorAddress: string;
   /** Executor threads that `auto` means here: this worker's part of its supervisor's cores. */
   readonly threadShare: number;
   /** `run`: the worker ends itself when this process and the supervisor are gone. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compileSettings, silentLogger, systemClock, VirtualClock, processIdentity } from '../base/index.js';
 import {
-  connectEmbeddedCoordination,
+  connectCoordination,
   openEmbeddedCoordinator,
   type Coordination,
   type EmbeddedCoordinator,
@@ -60,12 +60,12 @@ afterEach(async () => {
 });
 
 function connect(): Promise<Coordination> {
-  return connectEmbeddedCoordination({
-    socketPath: join(root, 'c.sock'),
+  return connectCoordination({
+    address: join(root, 'c.sock'),
     process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
     clock: systemClock,
     logger: silentLogger,
-    sessionTimeoutMs: 10_000,
+    settings: { 'coordinator.session-timeout': 10_000 },
   });
 }
 

@@ -15,7 +15,7 @@ import {
   type ProcessIdentity,
 } from '../base/index.js';
 import {
-  connectEmbeddedCoordination,
+  connectCoordination,
   openEmbeddedCoordinator,
   type Coordination,
   type EmbeddedCoordinator,
@@ -65,12 +65,12 @@ afterEach(async () => {
 });
 
 function connect(): Promise<Coordination> {
-  return connectEmbeddedCoordination({
-    socketPath: join(root, 'c.sock'),
+  return connectCoordination({
+    address: join(root, 'c.sock'),
     process: own(process.pid),
     clock: systemClock,
     logger: silentLogger,
-    sessionTimeoutMs: 10_000,
+    settings: { 'coordinator.session-timeout': 10_000 },
   });
 }
 
@@ -98,7 +98,7 @@ async function start(): Promise<Supervisor> {
     directory: join(root, 'supervisor'),
     socketPath: join(root, 's.sock'),
     coordination,
-    coordinatorSocket: join(root, 'c.sock'),
+    coordinatorAddress: join(root, 'c.sock'),
     workerEntry: WORKER_ENTRY,
     settings: SETTINGS,
     clock: systemClock,

@@ -55,7 +55,7 @@ export interface SupervisorOptions {
   readonly socketPath: string;
   readonly coordination: Coordination;
   /** Where a worker without supervisor finds the coordinator. */
-  readonly coordinatorSocket: string;
+  readonly coordinatorAddress: string;
   /** Path of the worker's main file. */
   readonly workerEntry: string;
   /** The cluster's settings; the first layer of every topology's. */

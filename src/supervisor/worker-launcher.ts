@@ -35,7 +35,7 @@ export interface WorkerLauncherOptions {
   readonly workersDirectory: string;
   readonly codeDirectory: string;
   readonly socketPath: string;
-  readonly coordinatorSocket: string;
+  readonly coordinatorAddress: string;
   readonly workerEntry: string;
   /** What the workers of this supervisor share. */
   readonly cores: number;
@@ -173,7 +173,7 @@ export class WorkerLauncher {
       supervisorSocket: options.socketPath,
       socketDirectory: options.socketDirectory,
       deadLetterDirectory: settings['dead-letters.directory'] ?? options.deadLetterDirectory,
-      coordinatorSocket: options.coordinatorSocket,
+      coordinatorAddress: options.coordinatorAddress,
       threadShare: Math.max(1, Math.floor(options.cores / Math.max(1, view.wantedWorkers))),
       keeper: options.keeper,
     };

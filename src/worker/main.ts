@@ -7,6 +7,7 @@
 import { openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  compileSettings,
   createLogger,
   isSameProcessAlive,
   processIdentity,
@@ -124,13 +125,13 @@ class Orphanhood {
 
   async #connect(): Promise<Coordination> {
     // Loaded when it is needed: a worker that has its supervisor starts without it, and sooner.
-    const { connectEmbeddedCoordination } = await import('../coordination/index.js');
-    return connectEmbeddedCoordination({
-      socketPath: this.#launch.coordinatorSocket,
+    const { connectCoordination } = await import('../coordination/index.js');
+    return connectCoordination({
+      address: this.#launch.coordinatorAddress,
       process: this.#identity,
+      settings: compileSettings(...this.#launch.settings),
       clock: systemClock,
       logger: this.#logger,
-      sessionTimeoutMs: 10_000,
     });
   }
 

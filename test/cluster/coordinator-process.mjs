@@ -1,9 +1,7 @@
 // A process of its own for the coordinator tests: `serve DIRECTORY SOCKET TIMEOUT_MS` or `lead SOCKET TIMEOUT_MS`, with
 // the build named in ISOBAR_BUILD. Prints one JSON line when it is ready, or the error that kept it from starting.
 const build = process.env.ISOBAR_BUILD;
-const { connectEmbeddedCoordination, openEmbeddedCoordinator } = await import(
-  `${build}/coordination/index.js`
-);
+const { connectCoordination, openEmbeddedCoordinator } = await import(`${build}/coordination/index.js`);
 const { processIdentity, silentLogger, systemClock } = await import(`${build}/base/index.js`);
 const [mode, ...rest] = process.argv.slice(2);
 const common = { clock: systemClock, logger: silentLogger };
@@ -21,11 +19,11 @@ try {
     console.log(JSON.stringify({ ready: true }));
   } else {
     const [socketPath, timeoutMs] = rest;
-    const coordination = await connectEmbeddedCoordination({
+    const coordination = await connectCoordination({
       ...common,
-      socketPath,
+      address: socketPath,
       process: processIdentity(process.pid),
-      sessionTimeoutMs: Number(timeoutMs),
+      settings: { 'coordinator.session-timeout': Number(timeoutMs) },
     });
     console.log(JSON.stringify({ ready: true, leads: await coordination.tryLead(`pid-${process.pid}`) }));
   }

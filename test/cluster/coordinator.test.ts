@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { processIdentity, silentLogger, systemClock } from '../../src/base/index.js';
-import { type Coordination, connectEmbeddedCoordination } from '../../src/coordination/index.js';
+import { type Coordination, connectCoordination } from '../../src/coordination/index.js';
 import { assignment, topology } from '../../src/coordination/coordination.conformance.js';
 
 const BUILD = process.env['ISOBAR_BUILD'] ?? fileURLToPath(new URL('../../dist', import.meta.url));
@@ -63,12 +63,12 @@ describe('the coordinator process', () => {
   }
 
   async function connect(timeoutMs = 60_000): Promise<Coordination> {
-    const client = await connectEmbeddedCoordination({
-      socketPath: socketPath(),
+    const client = await connectCoordination({
+      address: socketPath(),
       process: processIdentity(process.pid)!,
       clock: systemClock,
       logger: silentLogger,
-      sessionTimeoutMs: timeoutMs,
+      settings: { 'coordinator.session-timeout': timeoutMs },
     });
     clients.push(client);
     return client;

@@ -22,11 +22,7 @@ import {
   isSameProcessAlive,
   processIdentity,
 } from '../../base/index.js';
-import {
-  connectEmbeddedCoordination,
-  type Coordination,
-  openEmbeddedCoordinator,
-} from '../../coordination/index.js';
+import { connectCoordination, type Coordination, openEmbeddedCoordinator } from '../../coordination/index.js';
 import { createBlobStore, startNimbus } from '../../nimbus/index.js';
 import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
 import { machineShare, processOwner } from '../daemons/machine.js';
@@ -57,7 +53,6 @@ interface Daemon {
 async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
   const { directory } = launch;
   const settings = compileSettings(launch.settings);
-  const sessionTimeoutMs = settings['coordinator.session-timeout'];
   const shutdown = new Shutdown();
   const coordinatorSocket = join(directory.socketDirectory, COORDINATOR_SOCKET);
   try {
@@ -66,15 +61,15 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
       socketPath: coordinatorSocket,
       clock: systemClock,
       logger,
-      sessionTimeoutMs,
+      sessionTimeoutMs: settings['coordinator.session-timeout'],
     });
     shutdown.add('coordinator', () => coordinator.close());
-    const coordination = await connectEmbeddedCoordination({
-      socketPath: coordinatorSocket,
+    const coordination = await connectCoordination({
+      address: coordinatorSocket,
       process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
+      settings,
       clock: systemClock,
       logger,
-      sessionTimeoutMs,
     });
     shutdown.add('coordination', () => coordination.close());
     // Before anything can start a worker for them.
@@ -99,7 +94,7 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
       directory: directory.supervisorDirectory,
       socketPath: join(directory.socketDirectory, SUPERVISOR_SOCKET),
       coordination,
-      coordinatorSocket,
+      coordinatorAddress: coordinatorSocket,
       workerEntry: WORKER_ENTRY,
       settings,
       clock: systemClock,
