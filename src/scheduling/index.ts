@@ -65,3 +65,22 @@ export type {
   SystemTopologyOptions,
 } from './system-topology.js';
 export { systemTopology } from './system-topology.js';
+export type { MatchableSlot, SlotMatch, SlotRequest } from './slot-matching/index.js';
+export {
+  adaptiveMatches,
+  chooseFreeSlots,
+  chooseMachines,
+  preferredMatcher,
+  preMapping,
+  simpleMatcher,
+  tasksBalancedMatcher,
+} from './slot-matching/index.js';
+export type { SlotPoolAction, SlotPoolEvent } from './slot-pool/index.js';
+export { emptySlotPool, planSlotPool, slotPoolDueMs } from './slot-pool/index.js';
+export type { SlotSharing } from './slot-sharing/index.js';
+export {
+  localInputPreferredSharing,
+  subtaskIndexSharing,
+  taskBalancedSharing,
+} from './slot-sharing/index.js';
+export { coldStart } from './strategies/balanced/cold-start.js';

@@ -1,7 +1,7 @@
 /** Runs one case through the product in compatibility mode and judges it. Used by the command and by the tests. */
 import { z } from 'zod';
 import { agrees, stableText } from './compare.js';
-import { OPERATIONS } from './operations/index.js';
+import { operationOf, OPERATIONS } from './operations/index.js';
 import type { Facts } from './operations/operation.js';
 import { NotSupported } from './operations/operation.js';
 import { oneLine, type VectorCase } from './read-cases.js';
@@ -19,10 +19,10 @@ export type Verdict =
   | { readonly kind: 'not supported'; readonly what: string };
 
 export function runCase(test: VectorCase): Verdict {
-  const { op } = test.input;
-  const operation = typeof op === 'string' ? OPERATIONS.get(op) : undefined;
+  const name = operationOf(test.input);
+  const operation = name === undefined ? undefined : OPERATIONS.get(name);
   if (operation === undefined) {
-    return { kind: 'not supported', what: typeof op === 'string' ? `op ${op}` : 'cases without an op' };
+    return { kind: 'not supported', what: name === undefined ? 'cases of an unknown shape' : `op ${name}` };
   }
   let facts: Facts;
   try {

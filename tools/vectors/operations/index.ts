@@ -9,6 +9,16 @@ import {
   runTaskInfo,
 } from './counting.js';
 import { runAliveExecutors, runStartTimes } from './living.js';
+import { runFlinkEndToEnd } from './flink-end-to-end.js';
+import {
+  runAdaptiveMatch,
+  runMachineChoice,
+  runPoolSelect,
+  runPreMapping,
+  runRequestMatch,
+} from './flink-matching.js';
+import { runPoolTiming } from './flink-pool.js';
+import { runSlotSharing } from './flink-sharing.js';
 import type { Operation } from './operation.js';
 import { runSchedule } from './scheduling.js';
 import { runNormalise, runSystemTopology } from './submitting.js';
@@ -29,4 +39,22 @@ export const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
   ['schedule', runSchedule],
   ['aliveExecutors', runAliveExecutors],
   ['startTimes', runStartTimes],
+  ['REQUEST_MATCH', runRequestMatch],
+  ['ADAPTIVE_MATCH', runAdaptiveMatch],
+  ['PRE_MAPPING', runPreMapping],
+  ['RM_ALLOCATE', runMachineChoice],
+  ['POOL_SELECT', runPoolSelect],
+  ['SLOT_SHARING', runSlotSharing],
+  ['POOL_TIMING', runPoolTiming],
+  ['END_TO_END', runFlinkEndToEnd],
 ]);
+
+/** The operation that a case asks for: named, or told by the shape of its input as Flink's cases are. */
+export function operationOf(input: Readonly<Record<string, unknown>>): string | undefined {
+  const { op, kind } = input;
+  if (typeof op === 'string') return op;
+  if (typeof kind === 'string') return kind;
+  if ('events' in input && 'config' in input) return 'POOL_TIMING';
+  if ('vertices' in input && 'taskManagers' in input) return 'END_TO_END';
+  return 'vertices' in input && 'strategy' in input ? 'SLOT_SHARING' : undefined;
+}

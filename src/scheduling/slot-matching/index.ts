@@ -1,0 +1,10 @@
+export { adaptiveMatches } from './adaptive-matchers.js';
+export { chooseFreeSlots } from './free-slot-choice.js';
+export type { MachineChoice } from './machine-choice.js';
+export { chooseMachines } from './machine-choice.js';
+export type { MachineLoads, MatchableSlot, SlotMatch, SlotMatcher, SlotRequest } from './matching-problem.js';
+export { ANY_PROFILE, profileFits, UNKNOWN_PROFILE } from './matching-problem.js';
+export { preferredMatcher } from './preferred-matcher.js';
+export { preMapping } from './pre-mapping.js';
+export { simpleMatcher } from './simple-matcher.js';
+export { tasksBalancedMatcher } from './tasks-balanced-matcher.js';

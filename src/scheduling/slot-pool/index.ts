@@ -1,0 +1,9 @@
+export { planSlotPool, slotPoolDueMs } from './plan-slot-pool.js';
+export type {
+  PoolRequest,
+  SlotPoolAction,
+  SlotPoolEvent,
+  SlotPoolOptions,
+  SlotPoolState,
+} from './pool-state.js';
+export { emptySlotPool } from './pool-state.js';
