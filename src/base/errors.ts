@@ -124,6 +124,10 @@ export const ERROR_TABLE = {
     when: 'An emitted row lacks a declared field.',
     action: 'Set every declared field; use t.nullable(…) for one that may be absent.',
   },
+  EMIT_FIELD_UNDECLARED: {
+    when: 'An emitted row has a key that its stream does not declare.',
+    action: 'Declare the field in emits (or in the stream), or leave it out of the row.',
+  },
   EMIT_TYPE_MISMATCH: {
     when: 'An emitted value does not fit the declared kind of its field (a fraction or NaN in an integer field and an int64 beyond the safe range included).',
     action: 'Emit a value of the declared kind, or declare the kind that you emit.',

@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasCode, type IsobarError } from '../base/index.js';
-import type { FieldDescription, FieldKind } from '../topology/index.js';
+import type { FieldDescription, FieldKind, Row } from '../topology/index.js';
 import { ByteReader, ByteWriter, StringColumn, writeString } from './bytes.js';
 import { createRowCodec } from './codec.js';
 import { anyStream } from './rows.conformance.js';
@@ -44,8 +44,87 @@ describe('a row codec', () => {
 
   it('gives the declared fields in declared order and nothing else', () => {
     const codec = createRowCodec([field('b', 'int32'), field('a', 'string')]);
-    const row = codec.canonical({ extra: 1, a: 'x', b: 2 });
+    const row = codec.canonical({ a: 'x', b: 2 });
     expect(Object.keys(row)).toEqual(['b', 'a']);
+  });
+
+  it('takes a row whatever the order of its keys, and refuses it with a further one, at any place', () => {
+    const codec = createRowCodec([
+      field('a', 'int32'),
+      field('b', 'int32', true),
+      field('0', 'string', true),
+      field('c', 'string', true),
+    ]);
+    fc.assert(
+      fc.property(
+        fc.shuffledSubarray(['b', 'c', '0']),
+        fc.array(fc.constantFrom('d', 'A', '1', 'toString', '__proto__', 'constructor'), { maxLength: 1 }),
+        fc.nat({ max: 4 }),
+        (given, further, place) => {
+          const keys = ['a', ...given];
+          keys.splice(place, 0, ...further);
+          const row = Object.fromEntries(keys.map((key) => [key, key === 'a' ? 1 : null]));
+          if (further.length === 0)
+            expect(codec.canonical(row)).toEqual({ a: 1, b: null, '0': null, c: null });
+          else
+            expect(() => codec.canonical(row)).toThrow(
+              expect.objectContaining({ code: 'EMIT_FIELD_UNDECLARED' }),
+            );
+        },
+      ),
+      // More changes of the order than a codec follows.
+      { seed: SEED, numRuns: 1000 },
+    );
+  });
+
+  it('refuses an undeclared key also where its value is undefined, or where getters stand for declared fields', () => {
+    const codec = createRowCodec([field('word', 'string')]);
+    class Event {
+      readonly inner = 'x';
+      get word(): string {
+        return this.inner;
+      }
+    }
+    expect(() => codec.canonical({ word: 'x', more: undefined })).toThrow(
+      expect.objectContaining({ code: 'EMIT_FIELD_UNDECLARED' }),
+    );
+    expect(() => codec.canonical(new Event() as unknown as Row)).toThrow(
+      expect.objectContaining({ code: 'EMIT_FIELD_UNDECLARED' }),
+    );
+  });
+
+  it('does not mind what a row inherits, hides or has under a symbol', () => {
+    const codec = createRowCodec([field('word', 'string')]);
+    const row = Object.create({ inherited: 1, method() {} }) as Record<string | symbol, unknown>;
+    row['word'] = 'x';
+    row[Symbol('s')] = 1;
+    Object.defineProperty(row, 'hidden', { value: 1, enumerable: false });
+    for (let i = 0; i < 3; i++) expect(codec.canonical(row as Row)).toEqual({ word: 'x' });
+  });
+
+  it('says which key is not declared, and which field it may have meant', () => {
+    const codec = createRowCodec([field('word', 'string'), field('count', 'int64', true)]);
+    expect(() => codec.canonical({ word: 'x', cuont: 1 })).toThrow(
+      expect.objectContaining({
+        message: 'the row has "cuont", which is not a field of the stream; did you mean "count"?',
+        details: {
+          expected: 'only the declared fields: word, count',
+          found: '"cuont"',
+          field: 'cuont',
+          closest: 'count',
+        },
+      }),
+    );
+    expect(() => codec.canonical({ word: 'x', user: 1 })).toThrow(
+      'the row has "user", which is not a field of the stream',
+    );
+    expect(() => codec.canonical({ word: 'x', ['y'.repeat(100_000)]: 1 })).toThrow(/the row has "y{100}…"/u);
+    expect(() => codec.canonical({ wrod: 'x' })).toThrow(
+      'the field "word" is missing; the row has "wrod" instead',
+    );
+    expect(() => createRowCodec([]).canonical({ a: 1 })).toThrow(
+      expect.objectContaining({ code: 'EMIT_FIELD_UNDECLARED' }),
+    );
   });
 
   it('makes a canonical row canonical without changing it', () => {

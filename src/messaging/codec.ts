@@ -8,6 +8,7 @@
  * Invariants
  * C1  decode(encode(canonical(row))) equals canonical(row), for every row that canonical accepts.
  * C2  A canonical row shares no memory with the row that it was made from.
+ * C3  A row with an own enumerable key that is not a declared field has no canonical row.
  */
 import { IsobarError } from '../base/index.js';
 import type { FieldDescription, Row } from '../topology/index.js';
@@ -33,11 +34,11 @@ export interface RowCodec {
   readonly fields: readonly FieldDescription[];
   /**
    * The declared fields in declared order, values checked and copied where they could change later. An absent nullable
-   * field becomes null; -0 in an integer field becomes 0. Throws EMIT_FIELD_MISSING or EMIT_TYPE_MISMATCH with
-   * `expected` and `found`; the caller knows `where`.
+   * field becomes null; -0 in an integer field becomes 0. Throws EMIT_FIELD_MISSING, EMIT_TYPE_MISMATCH or
+   * EMIT_FIELD_UNDECLARED with `expected`, `found` and `field`; the caller knows `where`.
    */
   canonical(row: Row): Row;
-  /** Writes a canonical row at `writer.position`. */
+  /** Writes a canonical row at `writer.position`; one of a stream with more fields will do (see row-view.ts). */
   encode(canonicalRow: Row, writer: ByteWriter): void;
   /** Reads a row at `reader.position`; nothing in it refers to the reader's memory. */
   decode(reader: ByteReader): Row;
@@ -93,10 +94,14 @@ function canonicalSource(fields: readonly FieldDescription[]): string {
         : `row[${name}]`;
     return `let v${i} = ${read};\n${canonicalField(field, i)}`;
   });
+  // A row's keys mostly come in the order of the row before: comparing with that is one pass without a look-up.
   return `const repair = repairs.fields;
+let order = repairs.names;
 return function canonical(row) {
   if (typeof row !== 'object' || row === null) repairs.noRow(row);
   ${lines.join('\n  ')}
+  let k = 0;
+  for (const key in row) if (key !== order[k++]) { order = repairs.checkKeys(row, order); break; }
   return { ${fields.map((field, i) => `${JSON.stringify(field.name)}: v${i}`).join(', ')} };
 };`;
 }
@@ -104,7 +109,7 @@ return function canonical(row) {
 /** The plain test of a good value; `repair` answers for everything else with null, or throws. */
 function canonicalField(field: FieldDescription, i: number): string {
   const v = `v${i}`;
-  const repair = `${v} = repair[${i}](${v});`;
+  const repair = `${v} = repair[${i}](${v}, row);`;
   switch (field.kind) {
     case 'string':
       return `if (typeof ${v} !== 'string') ${repair}`;

@@ -1,7 +1,8 @@
 /**
- * The slow side of checking an emitted row: what a value that failed its field's plain test becomes, or which error it
- * is. Called by generated code only (see codec.ts).
+ * The slow side of checking an emitted row: what a value that failed its field's plain test becomes, which keys are not
+ * declared, and which error it is. Called by generated code only (see codec.ts).
  */
+import { closest, distance } from 'fastest-levenshtein';
 import { IsobarError } from '../base/index.js';
 import type { FieldDescription, FieldKind } from '../topology/index.js';
 import { copyValue } from './value-codec.js';
@@ -20,14 +21,33 @@ const EXPECTED: Readonly<Record<FieldKind, string>> = {
 
 export interface Repairs {
   /** By place of the field: returns the value to use, or throws. */
-  readonly fields: readonly ((value: unknown) => unknown)[];
+  readonly fields: readonly ((value: unknown, row: object) => unknown)[];
+  /** Declared fields in declared order. */
+  readonly names: readonly string[];
+  /**
+   * The keys of a row did not come in the order given. Throws EMIT_FIELD_UNDECLARED if one of them is not declared, else
+   * returns the order to expect of the next row.
+   */
+  checkKeys(row: object, order: readonly string[]): readonly string[];
   /** Throws: the row is not an object. */
   noRow(row: unknown): never;
 }
 
+/** As often a stream's rows may change the order of their keys; after that each other order costs a look-up per key. */
+const MAX_ORDERS = 64;
+
 export function createRepairs(fields: readonly FieldDescription[]): Repairs {
+  const names = fields.map(({ name }) => name);
+  const declared: ReadonlySet<string> = new Set(names);
+  let orders = 0;
   return {
-    fields: fields.map((field) => (value) => repair(field, value)),
+    fields: fields.map((field) => (value, row) => repair(field, value, row, declared)),
+    names,
+    checkKeys(row, order) {
+      const [undeclared] = undeclaredKeys(row, declared);
+      if (undeclared !== undefined) throw undeclaredFault(undeclared, names);
+      return ++orders > MAX_ORDERS ? order : Object.keys(row);
+    },
     noRow(row) {
       throw new IsobarError('EMIT_TYPE_MISMATCH', `the row is ${describe(row)}, not an object`, {
         expected: 'an object with the declared fields',
@@ -37,13 +57,51 @@ export function createRepairs(fields: readonly FieldDescription[]): Repairs {
   };
 }
 
-function repair(field: FieldDescription, value: unknown): unknown {
+function undeclaredKeys(row: object, declared: ReadonlySet<string>): readonly string[] {
+  return Object.keys(row).filter((key) => !declared.has(key));
+}
+
+function undeclaredFault(key: string, names: readonly string[]): IsobarError {
+  const shown = JSON.stringify(key.length > MAX_SHOWN ? `${key.slice(0, MAX_SHOWN)}…` : key);
+  const near = nearest(key, names);
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  return new IsobarError(
+    'EMIT_FIELD_UNDECLARED',
+    `the row has ${shown}, which is not a field of the stream${hint}`,
+    {
+      expected: names.length === 0 ? 'a row without fields' : `only the declared fields: ${names.join(', ')}`,
+      found: shown,
+      field: key,
+      ...(near === undefined ? {} : { closest: near }),
+    },
+  );
+}
+
+/** The name that is spelt much like `key`, if there is one. */
+function nearest(key: string, names: readonly string[]): string | undefined {
+  if (key.length > MAX_SHOWN) return undefined;
+  const isNear = (edits: number, name: string): boolean => edits * 2 <= Math.max(key.length, name.length);
+  const candidates = names.filter((name) => isNear(Math.abs(name.length - key.length), name));
+  if (candidates.length === 0) return undefined;
+  const name = closest(key, candidates);
+  return isNear(distance(key.toLowerCase(), name.toLowerCase()), name) ? name : undefined;
+}
+
+function repair(
+  field: FieldDescription,
+  value: unknown,
+  row: object,
+  declared: ReadonlySet<string>,
+): unknown {
   if (field.nullable && (value === null || value === undefined)) return null;
   const expected = EXPECTED[field.kind] + (field.nullable ? ', or null' : '');
   if (value === undefined) {
-    throw new IsobarError('EMIT_FIELD_MISSING', `the field "${field.name}" is missing`, {
+    // A key that is spelt wrong is missing under its right name.
+    const near = nearest(field.name, undeclaredKeys(row, declared));
+    const hint = near === undefined ? '' : `; the row has "${near}" instead`;
+    throw new IsobarError('EMIT_FIELD_MISSING', `the field "${field.name}" is missing${hint}`, {
       expected,
-      found: 'undefined',
+      found: near === undefined ? 'undefined' : `"${near}"`,
       field: field.name,
     });
   }
@@ -65,6 +123,9 @@ function mismatch(field: FieldDescription, expected: string, found: string, caus
     cause,
   );
 }
+
+/** Longest key that a message shows whole. */
+const MAX_SHOWN = 100;
 
 /** A value in a few words. */
 function describe(value: unknown): string {

@@ -44,3 +44,5 @@ export type { PeerConnectionsOptions, PeerStats } from './peers/peer-connections
 export { PeerConnections } from './peers/peer-connections.js';
 export type { OnFrame } from './ring.js';
 export { allocateRing, RingReader, RingWriter } from './ring.js';
+export type { RowView } from './row-view.js';
+export { createRowView } from './row-view.js';

@@ -58,7 +58,7 @@ async function inFrames(
 }
 
 linkConformance('same thread, by reference', async () => ({
-  pass: async (_, rows) => [...rows],
+  pass: async ({ narrow }, rows) => rows.map((row) => (narrow === null ? row : narrow(row))),
   close: async () => {},
 }));
 
@@ -68,7 +68,7 @@ linkConformance('ring', async () => {
   const ringReader = new RingReader(ring);
   const reader = new ByteReader();
   const link: TestLink = {
-    async pass(codec, rows) {
+    async pass({ codec }, rows) {
       const received: Row[] = [];
       const drain = (): void => {
         ringReader.drain((words, start, bytes, byteStart, byteLength) => {
@@ -123,7 +123,7 @@ linkConformance('socket', async () => {
   receiver!.setPeers(peers);
   await Promise.all(up);
   const link: TestLink = {
-    async pass(codec, rows) {
+    async pass({ codec }, rows) {
       const received: Row[] = [];
       const all = new Promise<void>((resolve) => {
         onFrame = (frame) => {

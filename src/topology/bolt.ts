@@ -33,7 +33,8 @@ export interface BoltDefinition<
  * Defines a bolt. All calls of one task run on one thread, one at a time.
  *
  * **`process(row, out)`** — called for each row. What it emits is anchored to that row. When it returns, the row is acked;
- * when it throws, the row's tree fails and its source may replay it. A returned promise makes the bolt asynchronous: the
+ * when it throws, the row's tree fails and its source may replay it. `row` has the fields that the input takes and no others;
+ * `out` refuses a row with a field that the stream does not declare (EMIT_FIELD_UNDECLARED). A returned promise makes the bolt asynchronous: the
  * row is acked when the promise settles, several rows are in flight at once (setting `bolt.max-in-flight`), and rows of one
  * grouping key (without keys: of one sender) stay in order unless `unordered` is set. `out` is valid until the call ends, or its
  * promise settles; a later use is EMIT_OUTSIDE_PROCESS.

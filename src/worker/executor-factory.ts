@@ -10,6 +10,7 @@ import { BoltExecutor } from './bolt-executor.js';
 import { BoltTaskRunner, reportUserError } from './bolt-task.js';
 import { C_GENERATION, COUNTER_FIELDS, openCounters } from './counters.js';
 import { createOutputs, type Edge } from './outputs.js';
+import { orderKeys, RowViews, takingOnly } from './row-views.js';
 import { compileFieldHash } from './routing/field-hash.js';
 import { SpoutExecutor, SpoutTaskRunner } from './spout-executor.js';
 import { SpoutSource } from './spout-source.js';
@@ -18,7 +19,7 @@ import type { ExecutorStart } from './thread-messages.js';
 
 export interface ExecutorFactory {
   readonly context: ThreadContext;
-  /** By subscription: codec of its stream. */
+  /** By subscription: codec of what its receiver is given. */
   readonly codecs: readonly RowCodec[];
   /** By subscription. */
   readonly edges: readonly Edge[];
@@ -57,11 +58,13 @@ export function createFactory(
   );
   const tasksByComponent = new Map(tasks.map((entry) => [entry.component, entry]));
   const cycles = cycleComponents(description);
+  const views = new RowViews();
   const edges = listSubscriptions(description).map((subscription): Edge => {
     const targetTasks = tasksByComponent.get(subscription.target);
-    const codec = streamCodecs
+    const stream = streamCodecs
       .get(subscription.source)!
       .find(({ name }) => name === subscription.stream)!.codec;
+    const view = views.of(subscription, context.component(subscription.target), stream);
     const inCycle =
       cycles.has(subscription.target) && cycles.get(subscription.target) === cycles.get(subscription.source);
     return {
@@ -75,7 +78,8 @@ export function createFactory(
       creditClass:
         context.componentIndex.get(subscription.target)! + (inCycle ? description.components.length : 0),
       grouping: subscription.grouping,
-      codec,
+      codec: view.codec,
+      narrow: view.narrow,
       customGrouping: topology.customGroupings.get(`${subscription.target}#${subscription.place}`),
       firstTask: targetTasks?.first ?? 0,
       taskCount: targetTasks === undefined ? 0 : targetTasks.last - targetTasks.first + 1,
@@ -132,7 +136,7 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
     const task = await definition.create(taskContext(factory, start.component, number), undefined);
     const handlers: BoltTaskRunner['handlers'][number][] = [];
     for (const edge of edgesIn) {
-      handlers[edge.subscription] = task.process[edge.input];
+      handlers[edge.subscription] = takingOnly(edge, component, task.process[edge.input]!);
     }
     const counterBase = (number - first) * COUNTER_FIELDS;
     block.counters[counterBase + C_GENERATION] = context.options.generation;
@@ -158,8 +162,8 @@ async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promi
   const keyHashes: ((row: Readonly<Record<string, unknown>>) => number)[] = [];
   for (const edge of edgesIn) {
     isCycleEdge[edge.subscription] = edge.inCycle;
-    if (edge.grouping.kind === 'fields' || edge.grouping.kind === 'partial-key') {
-      const { fields } = edge.grouping;
+    const fields = orderKeys(component, edge.grouping);
+    if (fields.length > 0) {
       keyHashes[edge.subscription] = compileFieldHash(
         edge.codec.fields.filter((field) => fields.includes(field.name)),
       );

@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { bolt, spout, t, topology } from '../topology/index.js';
+import { bolt, spout, t, topology, type Fields } from '../topology/index.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
 let harness: ThreadHarness | undefined;
@@ -223,6 +223,175 @@ describe('streams and inputs', () => {
       expect(Object.keys(row as object)).toEqual(Object.keys(value));
     }
     expect(got).toHaveLength(2);
+  });
+
+  it.each([1, 2])(
+    'give each bolt the fields that it takes and no others, over %i threads',
+    async (threads) => {
+      const wide = { id: t.int32, user: t.string, page: t.string, note: t.nullable(t.string) };
+      const got: Record<string, Set<string>> = {};
+      const see = (name: string, row: object): void => {
+        (got[name] ??= new Set()).add(JSON.stringify(row));
+      };
+      const source = spout({
+        emits: wide,
+        *read() {
+          for (let id = 0; id < 20; id++)
+            yield { row: { page: 'p', note: null, user: `u${id % 2}`, id }, position: id + 1 };
+        },
+      });
+      const order: number[] = [];
+      const run = start(
+        topology('views', (b) => {
+          const rows = b.spout('source', source);
+          const add = <F extends Fields>(name: string, takes: F) =>
+            b.bolt(name, bolt({ takes, process: (row) => see(name, row) }), { parallelism: 2 });
+          add('all', wide).shuffle(rows);
+          add('two', { page: t.string, user: t.string }).all(rows);
+          add('keyless', { page: t.string }).fields(rows, ['user']);
+          add('nothing', {}).shuffle(rows);
+          // The order is that of the key, which the bolt itself does not see.
+          const later = bolt({
+            takes: { id: t.int32 },
+            emits: { id: t.int32 },
+            async process(row, out) {
+              see('later', row);
+              await new Promise((resolve) => setTimeout(resolve, row.id % 2 === 0 ? 1 : 0));
+              if (row.id % 2 === 0) order.push(row.id);
+              // A row that was taken can be passed on as it is.
+              out.emit(row);
+            },
+          });
+          const passed = b.bolt('later', later, { parallelism: 2 }).fields(rows, ['user']);
+          add('passed', { id: t.int32 }).shuffle(passed);
+        }),
+        { threads },
+      );
+      await run.runToEnd();
+      expect(run.errors).toEqual([]);
+      const ids = Array.from({ length: 20 }, (_, id) => id);
+      const sorted = (name: string): string[] => [...got[name]!].sort();
+      expect(sorted('all')).toEqual(
+        ids.map((id) => JSON.stringify({ id, user: `u${id % 2}`, page: 'p', note: null })).sort(),
+      );
+      expect(sorted('two')).toEqual(['{"user":"u0","page":"p"}', '{"user":"u1","page":"p"}']);
+      expect(sorted('keyless')).toEqual(['{"page":"p"}']);
+      expect(sorted('nothing')).toEqual(['{}']);
+      for (const name of ['later', 'passed'])
+        expect(sorted(name)).toEqual(ids.map((id) => JSON.stringify({ id })).sort());
+      expect(order).toEqual(ids.filter((id) => id % 2 === 0));
+    },
+  );
+
+  it('refuse a row with a field that its stream does not declare, wherever it is emitted', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'dead-'));
+    const wrong = (row: object): never => ({ ...row, extra: 1 }) as never;
+    const fields = { n: t.int32 };
+    const source = spout({
+      emits: fields,
+      streams: { side: fields },
+      *read() {
+        yield { row: { n: 0 }, position: 1 };
+        yield { row: wrong({ n: 1 }), position: 2 };
+        yield { row: wrong({ n: 2 }), position: 3, stream: 'side' as const };
+      },
+    });
+    const refused: string[] = [];
+    const low = spout({
+      emits: fields,
+      open: () => ({
+        next(out) {
+          try {
+            out.emit(wrong({ n: 1 }), { position: 1 });
+          } catch (error) {
+            refused.push((error as Error).message);
+          }
+          return 'ended';
+        },
+      }),
+    });
+    const attempt = (emit: () => void): void => {
+      try {
+        emit();
+      } catch (error) {
+        refused.push((error as Error).message);
+      }
+    };
+    const emitter = bolt({
+      takes: fields,
+      emits: fields,
+      streams: { side: fields },
+      manual: true,
+      every: '1h',
+      prepare: () => ({
+        process(row, out, anchor) {
+          attempt(() => out.emit(wrong(row)));
+          attempt(() => out.to.side(wrong(row), { anchors: [anchor] }));
+          attempt(() => out.direct(0, wrong(row)));
+          anchor.ack();
+        },
+        tick() {},
+        end(out) {
+          attempt(() => out.directTo.side(0, wrong({ n: 1 })));
+        },
+      }),
+    });
+    const run = start(
+      topology('undeclared', (b) => {
+        const rows = b.spout('source', source);
+        b.bolt('emitter', emitter).shuffle(rows).shuffle(rows.streams.side).shuffle(b.spout('low', low));
+      }),
+      { threads: 2, deadLetterDirectory: directory, settings: { 'replay.max-failures': 1 } },
+    );
+    await run.runToEnd();
+    expect(run.errors.map(({ component, error }) => [component, error.code, error.details.where])).toEqual([
+      ['source', 'EMIT_FIELD_UNDECLARED', 'component "source", stream "default"'],
+      ['source', 'EMIT_FIELD_UNDECLARED', 'component "source", stream "side"'],
+    ]);
+    expect(run.totals('source')).toMatchObject({ acked: 1, deadLetters: 2 });
+    expect(refused.sort()).toEqual(
+      [
+        ['emitter', 'default'],
+        ['emitter', 'default'],
+        ['emitter', 'side'],
+        ['emitter', 'side'],
+        ['low', 'default'],
+      ].map(
+        ([component, stream]) =>
+          `the row has "extra", which is not a field of the stream (emitted by "${component}" to stream "${stream}")`,
+      ),
+    );
+  });
+
+  it('replay a row as it was emitted, whatever its source does with the object later', async () => {
+    const scratch = { n: 0 };
+    const seen: number[] = [];
+    const failed = new Set<number>();
+    const source = spout({
+      emits: { n: t.int32 },
+      *read() {
+        for (scratch.n = 0; scratch.n < 5; scratch.n++) yield { row: scratch, position: scratch.n + 1 };
+      },
+    });
+    const once = bolt({
+      takes: { n: t.int32 },
+      async process({ n }) {
+        await Promise.resolve();
+        if (!failed.has(n)) {
+          failed.add(n);
+          throw new Error('again');
+        }
+        seen.push(n);
+      },
+    });
+    const run = start(
+      topology('scratch', (b) => {
+        b.bolt('once', once).shuffle(b.spout('source', source));
+      }),
+      { threads: 1 },
+    );
+    await run.runToEnd();
+    expect(seen.sort()).toEqual([0, 1, 2, 3, 4]);
   });
 
   it('carry a row that is larger than a ring', async () => {

@@ -2,7 +2,7 @@
  * The outgoing edges of one task: for each stream its codec and, for each subscription, a router and the gates that
  * tell whether the receiving component takes rows.
  */
-import type { CustomGrouping, GroupingDescription } from '../topology/index.js';
+import type { CustomGrouping, GroupingDescription, Row } from '../topology/index.js';
 import type { RowCodec } from '../messaging/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
 import { createRouter } from './routing/groupings.js';
@@ -25,7 +25,10 @@ export interface Edge {
    */
   readonly creditClass: number;
   readonly grouping: GroupingDescription;
+  /** Of the fields that the receiver is given. */
   readonly codec: RowCodec;
+  /** Makes what a receiver in the same thread is given; null: the stream's row itself. */
+  readonly narrow: ((row: Row) => Row) | null;
   readonly customGrouping: (() => CustomGrouping) | undefined;
   /** Numbers of the receiving tasks are firstTask … firstTask + taskCount − 1. */
   readonly firstTask: number;

@@ -44,7 +44,8 @@ const LATENCY_SAMPLE_MASK = 15;
 
 /** A row that a spout task has emitted, or will emit again. */
 interface SpoutRow {
-  readonly row: Row;
+  /** Canonical once it was emitted: what user code does with its own object then changes no replay. */
+  row: Row;
   readonly stream: string;
   readonly position: unknown;
   /** Place among the rows with a position; -1: none, so the row cannot be replayed. */
@@ -152,9 +153,9 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const outputs = streamOf(this, stream);
     const canonical = canonicalRow(this, outputs, row);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
-    const entry = this.#newRow(row, stream, options?.position, readIndex, options?.id, direct);
+    const entry = this.#newRow(canonical, stream, options?.position, readIndex, options?.id, direct);
     this.counters[this.counterBase + C_EMITTED]!++;
-    this.#emitRow(entry, outputs, canonical);
+    this.#emitRow(entry, outputs);
     // Emitted from a callback, not within `next`: the thread may be asleep.
     if (this.context.options.progress[P_IN_CALL] === 0) this.context.options.wake();
   }
@@ -330,31 +331,30 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     // Counted here, so that a row that cannot even be emitted is one of the rows that the summary speaks of.
     this.counters[this.counterBase + C_EMITTED]!++;
     let outputs: StreamOutputs;
-    let canonical: Row;
     try {
       outputs = streamOf(this, row.stream);
-      canonical = canonicalRow(this, outputs, row.row);
+      row.row = canonicalRow(this, outputs, row.row);
     } catch (error) {
       reportUserError(this, error, 'emit');
       this.#onFailed(row, 'user', this.number);
       return;
     }
     try {
-      this.#emitRow(row, outputs, canonical);
+      this.#emitRow(row, outputs);
     } catch (error) {
       reportUserError(this, error, 'emit');
       if (!this.context.acking) this.#finish(row);
     }
   }
 
-  #emitRow(row: SpoutRow, outputs: StreamOutputs, canonical: Row): void {
+  #emitRow(row: SpoutRow, outputs: StreamOutputs): void {
     const { context } = this;
     const cause = this.#cause;
     if (!context.acking) {
       cause.rootTask = 0;
       this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
         outputs,
-        canonical,
+        row.row,
         this.number,
         cause,
         row.direct,
@@ -372,7 +372,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     try {
       this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
         outputs,
-        canonical,
+        row.row,
         this.number,
         cause,
         row.direct,

@@ -212,7 +212,7 @@ export class ThreadContext {
     const local = this.localTargets[targetTask];
     if (local !== undefined) {
       local.accept(
-        row,
+        row === null || edge.narrow === null ? row : edge.narrow(row),
         several,
         edge,
         edge.subscription,
