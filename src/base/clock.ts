@@ -1,13 +1,29 @@
 /** The clock as a port: real in daemons and workers, moved by hand in tests. */
+import { readFileSync } from 'node:fs';
 
 /** Cancels a timer; calling it again, or after the timer fired, does nothing. */
 export type CancelTimer = () => void;
+
+/**
+ * A moment that can be stored and compared after a restart. Moments of one boot of one machine differ by the time that
+ * has passed, whatever was done to the wall clock; others can only be compared by that.
+ */
+export interface StoredMoment {
+  /** Milliseconds since the Unix epoch. */
+  readonly wallMs: number;
+  /** Names the machine and its boot; empty: not known. */
+  readonly boot: string;
+  /** Milliseconds since that boot, not counting time that the machine slept. */
+  readonly bootMs: number;
+}
 
 export interface Clock {
   /** Milliseconds since the Unix epoch; may jump when the machine's clock is set. For records that people read. */
   wallMs(): number;
   /** Milliseconds since an arbitrary start; never jumps. For every duration and deadline. */
   nowMs(): number;
+  /** Now, to be stored. */
+  moment(): StoredMoment;
   /** Calls `run` once after `delayMs`. The timer does not keep the process alive. */
   after(delayMs: number, run: () => void): CancelTimer;
   /** Calls `run` every `periodMs`. The timer does not keep the process alive. */
@@ -18,6 +34,11 @@ export interface Clock {
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   nowMs: () => performance.now(),
+  moment: () => ({
+    wallMs: Date.now(),
+    boot: thisBoot(),
+    bootMs: Number(process.hrtime.bigint() / 1_000_000n),
+  }),
   after(delayMs, run) {
     const timer = setTimeout(run, delayMs);
     timer.unref();
@@ -29,6 +50,24 @@ export const systemClock: Clock = {
     return () => clearInterval(timer);
   },
 };
+
+let boot: string | undefined;
+
+/** The kernel's name for this boot; empty where there is none. */
+function thisBoot(): string {
+  try {
+    boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    boot = '';
+  }
+  return boot;
+}
+
+/** Milliseconds that have passed between two moments; never negative. */
+export function msBetween(earlier: StoredMoment, later: StoredMoment): number {
+  const sameBoot = earlier.boot !== '' && earlier.boot === later.boot;
+  return Math.max(0, sameBoot ? later.bootMs - earlier.bootMs : later.wallMs - earlier.wallMs);
+}
 
 /** A clock that stands still until it is moved; timers fire in order of their due time. */
 export class VirtualClock implements Clock {
@@ -47,6 +86,10 @@ export class VirtualClock implements Clock {
 
   nowMs(): number {
     return this.#nowMs;
+  }
+
+  moment(): StoredMoment {
+    return { wallMs: this.wallMs(), boot: 'virtual', bootMs: this.#nowMs };
   }
 
   after(delayMs: number, run: () => void): CancelTimer {

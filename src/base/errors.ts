@@ -195,7 +195,28 @@ export const ERROR_TABLE = {
     when: 'A topology of this name is alive.',
     action: 'Kill it first, or choose another name.',
   },
-  TOPOLOGY_NOT_ALIVE: { when: 'No topology of this name is alive.', action: 'Check the name.' },
+  TOPOLOGY_NOT_ALIVE: {
+    when: 'No topology of this name is alive.',
+    action: 'Check the name; `isobar list` shows those that are there.',
+  },
+  TRANSITION_ILLEGAL: {
+    when: 'A topology cannot do what was asked in the status that it is in, such as a rebalance of one that is killed.',
+    action: 'See `isobar describe NAME`; wait until its status has changed.',
+  },
+  COMPONENT_NOT_FOUND: {
+    when: 'A command names a component that the topology does not have.',
+    action: 'Use one of the components listed.',
+  },
+  BUNDLE_DAMAGED: {
+    when: 'The code that Nimbus received is not what was sent.',
+    action: 'Submit again; if it lasts, look for what changes data between the two.',
+    retryable: true,
+  },
+  BUNDLE_TOO_LARGE: {
+    when: 'The bundle of a topology is larger than submit.max-bundle-bytes.',
+    action:
+      'Import less, keep data in files that are read at run time, or raise submit.max-bundle-bytes of the daemons.',
+  },
   TOPOLOGY_CODE_LOST: {
     when: 'The stored code of a topology is missing or damaged.',
     action: 'Submit the topology again; other topologies are not affected.',
@@ -286,6 +307,15 @@ export const ERROR_TABLE = {
   DAEMON_LOST: {
     when: 'The local daemon ended and could not be restarted.',
     action: 'See the daemon log named in the message.',
+  },
+  DAEMON_NOT_RUNNING: {
+    when: 'A command found no daemon in the directory of the cluster.',
+    action: 'Start one with `isobar dev`, or name the directory of another with --directory.',
+    retryable: true,
+  },
+  DAEMON_VERSION_MISMATCH: {
+    when: 'The daemon speaks another version of the control contract than the command.',
+    action: 'Use the `isobar` that started the daemon, or restart the daemon with this one.',
   },
   REQUEST_TIMEOUT: {
     when: 'A daemon did not answer a request in time.',

@@ -7,8 +7,9 @@ export {
   makePrivateDirectory,
   serveChannels,
 } from './channel.js';
-export type { CancelTimer, Clock } from './clock.js';
-export { systemClock, VirtualClock } from './clock.js';
+export { closestName } from './closest-name.js';
+export type { CancelTimer, Clock, StoredMoment } from './clock.js';
+export { msBetween, systemClock, VirtualClock } from './clock.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
 export type { SketchPairs } from './latency-sketch.js';

@@ -172,6 +172,44 @@ export function coordinationSuite({ name, create, skip = {} }: CoordinationSuite
         await eventually(() => names.length === 0);
       });
 
+      claim('names what changed, or nothing: who reads only what is named misses nothing', async () => {
+        const [writer, watcher] = [await connect(), await connect()];
+        const topologies = new Map<string, string>();
+        const versions = new Map<string, number>();
+        const read = async (id: string): Promise<void> => {
+          const record = await watcher.readTopology(id);
+          if (record === undefined) topologies.delete(id);
+          else topologies.set(id, record.value.name);
+        };
+        watcher.watchTopologies((ids) => {
+          void (async () => {
+            for (const id of ids ?? [...(await watcher.listTopologyIds()), ...topologies.keys()]) {
+              await read(id);
+            }
+          })();
+        });
+        watcher.watchAssignments((ids) => {
+          void (async () => {
+            for (const one of ids ?? ['a/b', 'plain']) {
+              versions.set(one, (await watcher.readAssignment(one))?.version ?? 0);
+            }
+          })();
+        });
+        for (const id of ['a/b', 'plain', 'gone']) await writer.createTopology(topology(id));
+        await writer.updateTopology({ ...topology('a/b'), name: 'new' }, 0);
+        await writer.writeAssignment(assignment('a/b', 1, 2));
+        await writer.writeAssignment(assignment('plain', 1, 2));
+        await writer.writeAssignment(assignment('plain', 2, 2));
+        await writer.removeTopology('gone');
+        await eventually(
+          () => versions.get('a/b') === 1 && versions.get('plain') === 2 && topologies.size === 2,
+        );
+        await eventually(
+          () => topologies.get('a/b') === 'new' && topologies.get('plain') === 'name of plain',
+        );
+        expect([...(await watcher.listTopologyIds())].sort()).toEqual(['a/b', 'plain']);
+      });
+
       claim('tells each kind of watcher', async () => {
         const [writer, watcher] = [await connect(), await connect()];
         const told = new Set<string>();

@@ -5,9 +5,10 @@
  * decision about one node. A watch tells that something may have changed, never what; readers read again. Every method
  * rejects with COORDINATOR_UNAVAILABLE while the coordinator is away; nobody may conclude anything from that.
  */
-import type { ErrorRecord, RawSettings } from '../base/index.js';
+import type { RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import type { DesiredState, TopologyPhase } from './topology-phase.js';
 
 /** A value with the version that a conditional write must name. */
 export interface Versioned<T> {
@@ -34,20 +35,6 @@ export interface SupervisorRecord {
   readonly startedMs: number;
 }
 
-/**
- * The phase of a topology.
- * `active`: runs. `draining`: sources have been told to stop, pending trees complete. `ending`: all sources ended and
- * all trees are complete; the components of `stage` (index into `stages`) call `end`. `finished`: ran to its end or was
- * drained; `failed`: cannot run (see `error`); `killed`: told to stop at once. The last three keep no worker.
- */
-export type TopologyPhase =
-  | { readonly kind: 'active' }
-  | { readonly kind: 'draining'; readonly sinceMs: number }
-  | { readonly kind: 'ending'; readonly stage: number; readonly stages: readonly (readonly string[])[] }
-  | { readonly kind: 'finished'; readonly drained: boolean }
-  | { readonly kind: 'failed'; readonly error: ErrorRecord }
-  | { readonly kind: 'killed' };
-
 export interface TopologyRecord {
   readonly id: string;
   readonly name: string;
@@ -60,6 +47,12 @@ export interface TopologyRecord {
   /** Secret of the topology's connections, hex. */
   readonly secret: string;
   readonly phase: TopologyPhase;
+  /** Since when it is in this phase, ms since the epoch; not given: since its submission. */
+  readonly phaseSinceMs?: number;
+  /** Not given: as submitted. */
+  readonly desired?: DesiredState;
+  /** Named by whoever submitted it, so that a request that was sent twice is carried out once. */
+  readonly requestId?: string;
 }
 
 /** The stored position of one spout task. */
@@ -88,20 +81,23 @@ export interface Coordination {
   /** @throws NODE_EXISTS */
   createTopology(record: TopologyRecord): Promise<void>;
   listTopologies(): Promise<readonly Versioned<TopologyRecord>[]>;
+  /** Ids of all topologies; cheaper than their records. */
+  listTopologyIds(): Promise<readonly string[]>;
   readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined>;
   /** @throws VERSION_CONFLICT, NODE_MISSING */
   updateTopology(record: TopologyRecord, version: number): Promise<void>;
   /** Removes the record with its assignment, positions and generation. */
   removeTopology(id: string): Promise<void>;
-  /** Called when any topology was added, changed or removed. */
-  watchTopologies(onChange: () => void): StopWatching;
+  /** Called when topologies were added, changed or removed: with their ids, or without where anything may have changed. */
+  watchTopologies(onChange: (ids?: readonly string[]) => void): StopWatching;
 
   // ── assignments ──
   readAssignment(topologyId: string): Promise<Assignment | undefined>;
   listAssignments(): Promise<readonly Assignment[]>;
   /** Writes `assignment`; its version must be that of the stored one plus 1, or 1. @throws VERSION_CONFLICT */
   writeAssignment(assignment: Assignment): Promise<void>;
-  watchAssignments(onChange: () => void): StopWatching;
+  /** As {@link watchTopologies}. */
+  watchAssignments(onChange: (topologyIds?: readonly string[]) => void): StopWatching;
 
   // ── generations and positions ──
   /** Raises the generation counter of a topology and returns the new, never before returned value. @throws NODE_MISSING */

@@ -5,7 +5,6 @@ export type {
   StopWatching,
   StoredPosition,
   SupervisorRecord,
-  TopologyPhase,
   TopologyRecord,
   Versioned,
 } from './coordination.js';
@@ -24,4 +23,6 @@ export type {
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
+export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
+export { isTerminal } from './topology-phase.js';
 export type { WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

@@ -102,6 +102,10 @@ export class StoreCoordination implements Coordination {
     return this.#listVersioned<TopologyRecord>(TOPOLOGIES_PATH);
   }
 
+  async listTopologyIds(): Promise<readonly string[]> {
+    return (await this.#store.children(TOPOLOGIES_PATH)).map(idOfName);
+  }
+
   readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined> {
     return this.#read<TopologyRecord>(childPath(TOPOLOGIES_PATH, id));
   }
@@ -120,8 +124,8 @@ export class StoreCoordination implements Coordination {
     await this.#values.remove(childPath(TOPOLOGIES_PATH, id));
   }
 
-  watchTopologies(onChange: () => void): StopWatching {
-    return this.#store.watch(TOPOLOGIES_PATH, () => onChange());
+  watchTopologies(onChange: (ids?: readonly string[]) => void): StopWatching {
+    return this.#watchIds(TOPOLOGIES_PATH, onChange);
   }
 
   // ── assignments ──
@@ -155,8 +159,8 @@ export class StoreCoordination implements Coordination {
     }
   }
 
-  watchAssignments(onChange: () => void): StopWatching {
-    return this.#store.watch(ASSIGNMENTS_PATH, () => onChange());
+  watchAssignments(onChange: (topologyIds?: readonly string[]) => void): StopWatching {
+    return this.#watchIds(ASSIGNMENTS_PATH, onChange);
   }
 
   // ── generations and positions ──
@@ -234,9 +238,7 @@ export class StoreCoordination implements Coordination {
   }
 
   watchHeartbeats(onChange: (supervisorIds?: readonly string[]) => void): StopWatching {
-    return this.#store.watch(HEARTBEATS_PATH, (children) =>
-      children === undefined ? onChange() : onChange(children.map(idOfName)),
-    );
+    return this.#watchIds(HEARTBEATS_PATH, onChange);
   }
 
   acknowledgeLastReports(supervisorId: string, workerIds: readonly string[]): Promise<void> {
@@ -296,6 +298,12 @@ export class StoreCoordination implements Coordination {
   }
 
   // ── reading ──
+
+  #watchIds(parent: string, onChange: (ids?: readonly string[]) => void): StopWatching {
+    return this.#store.watch(parent, (children) =>
+      children === undefined ? onChange() : onChange(children.map(idOfName)),
+    );
+  }
 
   /** Values are written by this class alone, over a private socket: their type is that of their path. */
   async #read<T>(path: string): Promise<Versioned<T> | undefined> {

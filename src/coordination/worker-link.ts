@@ -11,7 +11,7 @@
  */
 import type { ProcessIdentity, RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
-import type { TopologyPhase } from './coordination.js';
+import type { TopologyPhase } from './topology-phase.js';
 
 /** Written as JSON to a file whose path is the worker's only argument. */
 export interface WorkerLaunch {

@@ -3,6 +3,10 @@ export { createBlobStore } from './blob-store.js';
 export type { Nimbus, NimbusOptions } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
+export type { RebalanceRequest } from './rebalance.js';
+export { checkRebalance, desiredAfter } from './rebalance.js';
+export type { LifeEvent, LifeStatus } from './status-machine.js';
+export { lifeTimer, statusOf, transition } from './status-machine.js';
 export type {
   ClusterStatus,
   ComponentStatus,

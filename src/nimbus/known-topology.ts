@@ -55,7 +55,7 @@ export class KnownTopology {
       const text = Buffer.from(await blobs.read(this.record.descriptionHash)).toString('utf8');
       const description = validateDescription(JSON.parse(text));
       const settings = compileSettings(cluster, this.record.settings);
-      this.loaded = { description, settings, plan: planTopology(description, settings) };
+      this.loaded = { description, settings, plan: planTopology(description, settings, this.record.desired) };
       this.loadProblem = undefined;
     } catch (error) {
       this.loadProblem = toErrorRecord(error);

@@ -387,7 +387,7 @@ describe('draining and killing', () => {
     await nimbus.drain('words');
     await settle();
     clock.advance(SETTINGS['drain.timeout'] + 1);
-    await until('the kill', async () => (await outside.readTopology(id))?.value.phase.kind === 'killed');
+    await until('the kill', async () => (await outside.readTopology(id))?.value.phase.kind === 'stopped');
     await settle();
     expect((await statusOf(id)).notes.join()).toContain('drain.timeout');
   });

@@ -7,19 +7,20 @@
  */
 import type { Clock, ErrorRecord, Logger, Settings } from '../base/index.js';
 import { hasCode, IsobarError, Shutdown } from '../base/index.js';
-import type {
-  Coordination,
-  FoldedHeartbeat,
-  SupervisorRecord,
-  TopologyPhase,
-  WorkerHeartbeat,
+import {
+  type Coordination,
+  type FoldedHeartbeat,
+  isTerminal,
+  type SupervisorRecord,
+  type TopologyPhase,
+  type WorkerHeartbeat,
 } from '../coordination/index.js';
 import { type RoundSupervisor, schedulingRound, type SlotAssignment } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
 import { KnownTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
 import { advancePhase } from './phases.js';
-import { type ClusterStatus, isTerminal, supervisorStatuses, topologyStatus } from './status.js';
+import { type ClusterStatus, supervisorStatuses, topologyStatus } from './status.js';
 import { checkSubmission } from './submission.js';
 import { type SubmitRequest, type SubmitResult, TopologyRequests } from './topology-requests.js';
 import { WakeableLoop } from './wakeable-loop.js';
@@ -177,7 +178,7 @@ class RunningNimbus implements Nimbus {
   }
 
   async kill(name: string): Promise<void> {
-    await this.#setPhase(name, () => ({ kind: 'killed' }));
+    await this.#setPhase(name, () => ({ kind: 'stopped' }));
   }
 
   async status(): Promise<ClusterStatus> {
@@ -376,7 +377,7 @@ class RunningNimbus implements Nimbus {
             this.#loop.wakeIn(Math.max(1, phase.sinceMs + drainTimeoutMs - nowMs));
           break;
         }
-        if (record.phase.kind === 'draining' && phase.kind === 'killed') {
+        if (record.phase.kind === 'draining' && phase.kind === 'stopped') {
           known.notes.push(
             `Not everything that was pending completed within drain.timeout (${drainTimeoutMs} ms).`,
           );

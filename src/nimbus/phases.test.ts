@@ -300,7 +300,7 @@ describe('a draining topology', () => {
 
   it('is killed when its time is over', () => {
     expect(advance(draining, { nowMs: 1399 })).toBe(draining);
-    expect(advance(draining, { nowMs: 1400 })).toEqual({ kind: 'killed' });
+    expect(advance(draining, { nowMs: 1400 })).toEqual({ kind: 'stopped' });
   });
 });
 
@@ -352,7 +352,7 @@ describe('any reports', () => {
       { kind: 'ending', stage: 1, stages: STAGES },
       { kind: 'finished', drained: false },
       { kind: 'failed', error: { code: 'INTERNAL', message: '', details: {} } },
-      { kind: 'killed' },
+      { kind: 'stopped' },
     ];
     fc.assert(
       fc.property(

@@ -3,8 +3,10 @@
  *
  *     active ──► ending 0 ──► ending 1 ──► … ──► finished          sources ended, then stage by stage
  *       │ └────────────────────────────────────► finished          acking off: end marks do the stages' work
- *       └──► draining ──► finished (drained) · killed (drain.timeout has passed)
- *     any of these ──► failed                                      no worker can run it
+ *       └──► draining ──► finished (drained) · stopped (drain.timeout has passed)
+ *     any of these, inactive, rebalancing ──► failed               no worker can run it
+ *
+ * What users ask for (activate, deactivate, rebalance, kill) is in `status-machine.ts`.
  *
  * Invariants
  * F1  Only current reports count: from the worker that holds the slot now, ready, and reconciled with the assignment in
@@ -42,9 +44,13 @@ export function advancePhase(input: PhaseInput): TopologyPhase {
   switch (phase.kind) {
     case 'finished':
     case 'failed':
+    case 'stopped':
+    case 'removed':
     case 'killed':
       return phase;
     case 'active':
+    case 'inactive':
+    case 'rebalancing':
     case 'draining':
     case 'ending':
       break;
@@ -53,13 +59,16 @@ export function advancePhase(input: PhaseInput): TopologyPhase {
   if (unusable !== undefined) return { kind: 'failed', error: unusable };
   const reports = currentReports(input);
   switch (phase.kind) {
+    case 'inactive':
+    case 'rebalancing':
+      return phase;
     case 'active':
       return afterActive(input, reports);
     case 'draining':
       return isDrained(input, reports)
         ? { kind: 'finished', drained: true }
         : input.nowMs - phase.sinceMs >= input.drainTimeoutMs
-          ? { kind: 'killed' }
+          ? { kind: 'stopped' }
           : phase;
     case 'ending': {
       const { stage, stages } = phase;

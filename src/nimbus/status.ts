@@ -3,16 +3,17 @@
  * together from records, assignments, heartbeats and totals. Pure.
  */
 import type { ErrorRecord, SketchPairs } from '../base/index.js';
-import type {
-  FoldedHeartbeat,
-  LostState,
-  OldestPending,
-  ReportedError,
-  SupervisorRecord,
-  TaskReport,
-  ThreadReport,
-  TopologyPhase,
-  TopologyRecord,
+import {
+  type FoldedHeartbeat,
+  isTerminal,
+  type LostState,
+  type OldestPending,
+  type ReportedError,
+  type SupervisorRecord,
+  type TaskReport,
+  type ThreadReport,
+  type TopologyPhase,
+  type TopologyRecord,
 } from '../coordination/index.js';
 import type { Assignment, TopologyPlan } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
@@ -228,10 +229,6 @@ export function topologyStatus(
     deadLetterFiles: totals.deadLetterFiles(),
     oldestPending: hasEnded ? null : oldestPending(record.id, heartbeats),
   };
-}
-
-export function isTerminal(phase: TopologyPhase): boolean {
-  return phase.kind === 'finished' || phase.kind === 'failed' || phase.kind === 'killed';
 }
 
 function workerStatuses(

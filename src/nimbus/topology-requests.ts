@@ -3,11 +3,15 @@
  * written under a version; whatever has to follow from it is decided by Nimbus's next step.
  */
 import { hasCode, IsobarError, type Logger, type RawSettings } from '../base/index.js';
-import type { Coordination, TopologyPhase, TopologyRecord } from '../coordination/index.js';
+import {
+  type Coordination,
+  isTerminal,
+  type TopologyPhase,
+  type TopologyRecord,
+} from '../coordination/index.js';
 import { canonicalDescription } from '../topology/index.js';
 import type { BlobStore } from './blob-store.js';
 import { totalsName } from './known-topology.js';
-import { isTerminal } from './status.js';
 import { type CheckedSubmission, topologyId } from './submission.js';
 
 const SECRET_BYTES = 32;

@@ -17,7 +17,7 @@ export { dealToThreads } from './deal-to-threads.js';
 export type { PlannedExecutor } from './executors.js';
 export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
 export { numberTasks, totalTasks } from './numbering.js';
-export type { TopologyPlan } from './plan-topology.js';
+export type { DesiredCounts, TopologyPlan } from './plan-topology.js';
 export { planTopology } from './plan-topology.js';
 export type {
   DeadExecutor,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileSettings, hasCode, type RawSettings } from '../base/index.js';
 import type { ComponentDescription, TopologyDescription } from '../topology/index.js';
-import { planTopology } from './plan-topology.js';
+import { type DesiredCounts, planTopology } from './plan-topology.js';
 
 function component(id: string, parallelism: number, tasks: number | null = null): ComponentDescription {
   return {
@@ -20,7 +20,11 @@ function component(id: string, parallelism: number, tasks: number | null = null)
   };
 }
 
-function plan(components: readonly ComponentDescription[], settings: RawSettings = {}) {
+function plan(
+  components: readonly ComponentDescription[],
+  settings: RawSettings = {},
+  desired?: DesiredCounts,
+) {
   const description: TopologyDescription = {
     format: 1,
     name: 'clicks',
@@ -28,7 +32,7 @@ function plan(components: readonly ComponentDescription[], settings: RawSettings
     components,
     warnings: [],
   };
-  return planTopology(description, compileSettings(settings));
+  return planTopology(description, compileSettings(settings), desired);
 }
 
 function codeOf(run: () => unknown): string {
@@ -130,5 +134,41 @@ describe('planning a topology', () => {
     } catch (error) {
       expect(hasCode(error, 'PARALLELISM_ILLEGAL')).toBe(true);
     }
+  });
+});
+
+describe('the plan after a rebalance', () => {
+  const components = [component('constructor', 2, 8), component('lines', 1, 4)];
+  const submitted = plan(components, { 'topology.workers': 2 });
+
+  it('has the counts that were asked for and the tasks that were submitted, ackers included', () => {
+    const rebalanced = plan(
+      components,
+      { 'topology.workers': 2 },
+      { workers: 5, executors: { constructor: 4, __acker: 1 } },
+    );
+    expect(rebalanced.tasks).toEqual(submitted.tasks);
+    expect(rebalanced).toMatchObject({ topologyWorkers: 5, ackers: 2, adjustments: [] });
+    const count = (id: string) => rebalanced.executors.filter((one) => one.component === id).length;
+    expect([count('constructor'), count('lines'), count('__acker')]).toEqual([4, 1, 1]);
+  });
+
+  it('says what will be where more executors than tasks were asked for', () => {
+    const rebalanced = plan(components, {}, { workers: 20, executors: { lines: 99, __acker: 3 } });
+    expect(rebalanced.adjustments).toEqual([
+      'Component "lines" has 4 executors instead of 99, because it has 4 tasks.',
+      'Component "__acker" has 1 executor instead of 3, because it has 1 task.',
+      'The workers wanted are 20, but there are 7 executors: at most 7 workers will run.',
+    ]);
+  });
+
+  it('keeps to the limits of the cluster', () => {
+    const limits = { 'nimbus.slots-per-topology': 3, 'nimbus.executors-per-topology': 8 };
+    expect(codeOf(() => plan(components, limits, { workers: 4, executors: {} }))).toMatch(
+      /^TOO_MANY_WORKERS/,
+    );
+    expect(codeOf(() => plan(components, limits, { executors: { lines: 99 } }))).toMatch(
+      /^TOO_MANY_EXECUTORS/,
+    );
   });
 });

@@ -26,6 +26,13 @@ export interface TopologyPlan {
   readonly adjustments: readonly string[];
 }
 
+/** What a rebalance has asked for; whatever is not given is as submitted. Tasks, those of `__acker` included, never change. */
+export interface DesiredCounts {
+  readonly workers?: number;
+  /** Executors by component; there will be no more than tasks. */
+  readonly executors: Readonly<Record<string, number>>;
+}
+
 const MAX_PARALLELISM = 1_000_000;
 /** Bounds the memory that one submission can take from a daemon. */
 const MAX_TASKS_PER_TOPOLOGY = 10_000_000;
@@ -35,36 +42,55 @@ const MAX_TASKS_PER_TOPOLOGY = 10_000_000;
  *
  * @throws PARALLELISM_ILLEGAL, TOO_MANY_WORKERS, TOO_MANY_EXECUTORS
  */
-export function planTopology(description: TopologyDescription, settings: Settings): TopologyPlan {
+export function planTopology(
+  description: TopologyDescription,
+  settings: Settings,
+  desired: DesiredCounts = AS_SUBMITTED,
+): TopologyPlan {
   const adjustments: string[] = [];
   const components = description.components.map((component) => {
     checkCount(description.name, component, 'parallelism', component.parallelism);
     if (component.tasks !== null) checkCount(description.name, component, 'tasks', component.tasks);
-    const counts = normaliseComponent({
+    const submitted = normaliseComponent({
       id: component.id,
       hint: component.parallelism,
       tasks: component.tasks ?? settings['topology.tasks'],
       maxTasks: settings['topology.max-task-parallelism'],
     });
-    if (counts.tasks < 1) throw withoutTasks(description.name, component.id);
+    if (submitted.tasks < 1) throw withoutTasks(description.name, component.id);
+    const counts = withExecutors(submitted, executorsAsked(desired, component.id));
     adjustments.push(...adjustmentsOf(component, counts, settings));
     return counts;
   });
-  const workers = settings['topology.workers'];
+  const submittedWorkers = settings['topology.workers'];
+  const workers = desired.workers ?? submittedWorkers;
   checkLimits(description.name, workers, components, settings);
 
-  const ackers = ackerCount({ setting: settings['topology.ackers'], workers });
+  const ackers = ackerCount({ setting: settings['topology.ackers'], workers: submittedWorkers });
+  const askedAckers = executorsAsked(desired, ACKER) ?? ackers;
+  if (askedAckers > ackers) adjustments.push(fewerExecutors(ACKER, ackers, askedAckers));
   const tasks = numberTasks([...components.map(({ id, tasks }) => [id, tasks] as const), [ACKER, ackers]]);
   const executors = computeExecutors(
     tasks,
-    new Map([...components.map(({ id, executors }) => [id, executors] as const), [ACKER, ackers]]),
+    new Map([...components.map(({ id, executors }) => [id, executors] as const), [ACKER, askedAckers]]),
   );
   if (workers > executors.length) {
     adjustments.push(
-      `topology.workers is ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
+      `${desired.workers === undefined ? 'topology.workers is' : 'The workers wanted are'} ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
     );
   }
   return { topologyWorkers: workers, tasks, executors, ackers, adjustments };
+}
+
+const AS_SUBMITTED: DesiredCounts = { executors: {} };
+
+function executorsAsked({ executors }: DesiredCounts, component: string): number | undefined {
+  return Object.hasOwn(executors, component) ? executors[component] : undefined;
+}
+
+function withExecutors(counts: ComponentCounts, asked: number | undefined): ComponentCounts {
+  if (asked === undefined) return counts;
+  return { ...counts, storedExecutors: asked, executors: Math.min(asked, counts.tasks) };
 }
 
 function checkCount(topology: string, component: ComponentDescription, what: string, value: number): void {
@@ -101,11 +127,13 @@ function adjustmentsOf(
     );
   }
   if (counts.executors < counts.storedExecutors) {
-    sentences.push(
-      `Component "${component.id}" has ${plural(counts.executors, 'executor')} instead of ${counts.storedExecutors}, because it has ${plural(counts.tasks, 'task')}.`,
-    );
+    sentences.push(fewerExecutors(component.id, counts.tasks, counts.storedExecutors));
   }
   return sentences;
+}
+
+function fewerExecutors(component: string, tasks: number, asked: number): string {
+  return `Component "${component}" has ${plural(tasks, 'executor')} instead of ${asked}, because it has ${plural(tasks, 'task')}.`;
 }
 
 function checkLimits(

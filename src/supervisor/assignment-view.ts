@@ -4,7 +4,12 @@
  * view stands.
  */
 import type { CancelTimer, Clock, Logger } from '../base/index.js';
-import type { Coordination, StopWatching, TopologyRecord } from '../coordination/index.js';
+import {
+  type Coordination,
+  isTerminal,
+  type StopWatching,
+  type TopologyRecord,
+} from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { Desired } from './slot-plan.js';
 
@@ -112,7 +117,7 @@ export class AssignmentView {
       const record = records.get(assignment.topologyId);
       if (record === undefined) continue;
       topologies.set(record.id, { record, assignment });
-      if (hasEnded(record)) continue;
+      if (isTerminal(record.phase)) continue;
       for (const { supervisor, port, startedMs } of assignment.slots) {
         if (supervisor !== supervisorId) continue;
         const other = desired.get(port);
@@ -130,8 +135,4 @@ export class AssignmentView {
     this.#tellKnown();
     if (!this.#isClosed) this.#options.onChange();
   }
-}
-
-function hasEnded({ phase }: TopologyRecord): boolean {
-  return phase.kind === 'finished' || phase.kind === 'failed' || phase.kind === 'killed';
 }

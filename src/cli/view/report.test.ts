@@ -85,7 +85,7 @@ describe('what a run comes to', () => {
       'Drained: 40 rows completed since the last report before the signal, 0 failed, 0 left (40 were pending in it).',
     );
     expect([outcomeOf(drained), exitCodeOf(drained)]).toEqual(['drained', 0]);
-    const late = endOf({ emitted: 100, acked: 70, pending: 30 }, { phase: { kind: 'killed' } }, { drain });
+    const late = endOf({ emitted: 100, acked: 70, pending: 30 }, { phase: { kind: 'stopped' } }, { drain });
     expect(drainSentence(late)).toContain(
       '10 rows completed since the last report before the signal, 0 failed, 30 left',
     );
@@ -94,7 +94,7 @@ describe('what a run comes to', () => {
   });
 
   it('names force, failure and lost state', () => {
-    const forced = endOf({}, { phase: { kind: 'killed' } }, { isForced: true });
+    const forced = endOf({}, { phase: { kind: 'stopped' } }, { isForced: true });
     expect([outcomeOf(forced), exitCodeOf(forced)]).toEqual(['forced', 130]);
     const error = { code: 'GRAPH_MISMATCH', message: 'differs', details: {} } as const;
     const failed = endOf({}, { phase: { kind: 'failed', error } });

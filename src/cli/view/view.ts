@@ -173,10 +173,7 @@ function phaseText({ phase, isReady, workers }: TopologyStatus): string {
       return isReady || workers.some((worker) => worker.isReady) ? 'running' : 'starting';
     case 'ending':
       return `ending ${Math.min(phase.stage + 1, phase.stages.length)}/${phase.stages.length}`;
-    case 'draining':
-    case 'finished':
-    case 'failed':
-    case 'killed':
+    default:
       return phase.kind;
   }
 }

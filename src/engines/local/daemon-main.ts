@@ -125,7 +125,7 @@ async function stopFormerTopologies(coordination: Coordination): Promise<readonl
   const stopped: string[] = [];
   for (const { value, version } of await coordination.listTopologies()) {
     if (!ALIVE_PHASES.has(value.phase.kind)) continue;
-    await coordination.updateTopology({ ...value, phase: { kind: 'killed' } }, version);
+    await coordination.updateTopology({ ...value, phase: { kind: 'stopped' } }, version);
     stopped.push(value.name);
   }
   return stopped;

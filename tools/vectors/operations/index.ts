@@ -20,6 +20,7 @@ import {
 import { runPoolTiming } from './flink-pool.js';
 import { runSlotSharing } from './flink-sharing.js';
 import type { Operation } from './operation.js';
+import { runApply, runTransition, runValidate } from './rebalancing.js';
 import { runSchedule } from './scheduling.js';
 import { runNormalise, runSystemTopology } from './submitting.js';
 
@@ -47,6 +48,9 @@ export const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
   ['SLOT_SHARING', runSlotSharing],
   ['POOL_TIMING', runPoolTiming],
   ['END_TO_END', runFlinkEndToEnd],
+  ['transition', runTransition],
+  ['validate', runValidate],
+  ['apply', runApply],
 ]);
 
 /** The operation that a case asks for: named, or told by the shape of its input as Flink's cases are. */

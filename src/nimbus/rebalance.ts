@@ -1,0 +1,98 @@
+/** What a rebalance asks for: its checks, and the counts that come out of it. Pure. */
+import { closestName, IsobarError } from '../base/index.js';
+import type { DesiredState } from '../coordination/index.js';
+
+export interface RebalanceRequest {
+  /** Not given: as they are. */
+  readonly workers?: number;
+  /** Executors by component; more than tasks are accepted, and there will be as many as tasks. */
+  readonly executors: Readonly<Record<string, number>>;
+  /** Resources by component, by name. */
+  readonly resources: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Spouts do not read for so long before anything changes; null: nothing waits, and what need not stop does not. */
+  readonly waitMs: number | null;
+  /** Place everything anew. */
+  readonly fromScratch: boolean;
+  /** Only say what would be done. */
+  readonly preview: boolean;
+  /** See {@link DesiredState.requestId}. */
+  readonly requestId?: string;
+}
+
+const MAX_COUNT = 1_000_000;
+
+/**
+ * Checks the numbers and the names of a request.
+ *
+ * @param components of the topology, system components that have tasks included
+ * @throws PARALLELISM_ILLEGAL, COMPONENT_NOT_FOUND
+ */
+export function checkRebalance(
+  { workers, executors, resources }: Pick<RebalanceRequest, 'workers' | 'executors' | 'resources'>,
+  components: readonly string[],
+): void {
+  if (workers !== undefined) checkCount('workers', workers);
+  for (const component of [...Object.keys(executors), ...Object.keys(resources)]) {
+    if (!components.includes(component)) throw unknownComponent(component, components);
+  }
+  for (const [component, count] of Object.entries(executors))
+    checkCount(`executors of "${component}"`, count);
+  for (const [component, amounts] of Object.entries(resources)) {
+    for (const [resource, amount] of Object.entries(amounts)) {
+      if (Number.isFinite(amount) && amount >= 0) continue;
+      throw illegal(`${resource} of "${component}"`, amount, 'a number from 0');
+    }
+  }
+}
+
+/** The counts after a request, over those before it. */
+export function desiredAfter(
+  before: DesiredState | undefined,
+  request: RebalanceRequest,
+  wallMs: number,
+): DesiredState {
+  const workers = request.workers ?? before?.workers;
+  const { requestId } = request;
+  return {
+    revision: (before?.revision ?? 0) + 1,
+    executors: { ...before?.executors, ...request.executors },
+    resources: mergeResources(before?.resources ?? {}, request.resources),
+    placement: request.fromScratch ? 'from-scratch' : 'few-moves',
+    changedMs: wallMs,
+    ...(workers === undefined ? {} : { workers }),
+    ...(requestId === undefined ? {} : { requestId }),
+  };
+}
+
+function mergeResources(
+  before: DesiredState['resources'],
+  given: DesiredState['resources'],
+): DesiredState['resources'] {
+  const merged = { ...before };
+  for (const [component, amounts] of Object.entries(given)) {
+    merged[component] = { ...merged[component], ...amounts };
+  }
+  return merged;
+}
+
+function checkCount(what: string, value: number): void {
+  if (Number.isInteger(value) && value >= 1 && value <= MAX_COUNT) return;
+  throw illegal(what, value, `a whole number from 1 to ${MAX_COUNT}`);
+}
+
+function illegal(what: string, value: number, expected: string): IsobarError {
+  return new IsobarError('PARALLELISM_ILLEGAL', `${value} is no number for the ${what}`, {
+    expected,
+    found: String(value),
+    where: what,
+  });
+}
+
+function unknownComponent(component: string, components: readonly string[]): IsobarError {
+  const closest = closestName(component, components);
+  return new IsobarError(
+    'COMPONENT_NOT_FOUND',
+    `there is no component "${component}"${closest === undefined ? '' : `; did you mean "${closest}"?`}`,
+    { expected: `one of: ${components.join(', ')}`, found: component, where: component },
+  );
+}
