@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { bolt, spout, t, topology, type Anchor, type StreamHandle } from '../topology/index.js';
-import { C_TREES, COUNTER_FIELDS } from './counters.js';
-import { ExecutorBook } from './executor-book.js';
+import { C_TREES } from './counters.js';
+import { TaskBook } from './task-book.js';
 import { QuietWatch } from './quiet-watch.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
@@ -690,15 +690,14 @@ describe('trees whose rows are nowhere', () => {
 
 describe('a crash of a thread', () => {
   it('is held against tasks that had rows out, and not against those that were being prepared', () => {
-    const book = new ExecutorBook();
-    const { block, crashes } = book.add([3, 4], 'source', 0);
+    const book = new TaskBook();
+    const tasks = [3, 4].map((task) => book.add(task, 'source', true, 0));
     book.noteCrash(0);
-    expect(crashes.size).toBe(0);
-    block.counters[COUNTER_FIELDS + C_TREES] = 1;
+    tasks[1]!.block.counters[C_TREES] = 1;
     book.noteCrash(0);
     book.resetDepths(0);
     book.noteCrash(0);
-    expect([...crashes]).toEqual([[4, 1]]);
+    expect(tasks.map(({ crashes }) => crashes)).toEqual([0, 1]);
   });
 });
 
@@ -740,8 +739,8 @@ describe('random graphs', () => {
       await run.until('progress', () => executed() >= limit || isOver, 10_000);
       if (below(3) > 0) await run.crash(below(threads));
       else {
-        const executors = run.book.all();
-        await run.move(executors[below(executors.length)]!.range[0], below(threads));
+        const tasks = run.book.all();
+        await run.move(tasks[below(tasks.length)]!.task, below(threads));
       }
     }
     await end;

@@ -1,5 +1,5 @@
 /**
- * Runs the tasks of one executor of a bolt, one row at a time, on its thread.
+ * Runs the tasks of one executor of a bolt, one row at a time, on its thread. Which tasks these are can change.
  *
  * Invariants
  * B1  A row is taken only while every component that this one sends to takes rows (gates open); inside a cycle, rows of
@@ -12,16 +12,7 @@
 import { IsobarError, sketchBucket } from '../base/index.js';
 import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
-import {
-  C_ACKED,
-  C_ENDED,
-  C_EXECUTED,
-  C_QUEUED,
-  P_CALLS,
-  P_IN_CALL,
-  P_TASK,
-  type CounterBlock,
-} from './counters.js';
+import { C_ACKED, C_ENDED, C_EXECUTED, C_QUEUED, P_CALLS, P_IN_CALL, P_TASK } from './counters.js';
 import { reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
 import { Gate, isBlocked, NO_ROUTES_YET } from './link.js';
 import type { Edge } from './outputs.js';
@@ -53,16 +44,31 @@ const LOCAL_QUEUE_ROWS = 2048;
 
 type Answer = PromiseLike<unknown>;
 
+/** What all executors of one bolt in a thread have in common. */
+export interface BoltWiring {
+  readonly component: ComponentDescription;
+  readonly context: ThreadContext;
+  /** Numbers of the bolt's tasks are firstTask … firstTask + taskCount − 1. */
+  readonly firstTask: number;
+  readonly taskCount: number;
+  /** By subscription. */
+  readonly isCycleEdge: readonly boolean[];
+  /** By subscription: hash of the key of fields groupings. */
+  readonly keyHashes: readonly (((row: Row) => number) | undefined)[];
+  /** End marks that a task waits for (acking off). */
+  readonly expectedEndMarks: number;
+}
+
 export class BoltExecutor implements LocalTarget {
   readonly component: ComponentDescription;
   readonly gate = new Gate();
   readonly cycleGate = new Gate();
-  readonly tasks: readonly BoltTaskRunner[];
+  readonly tasks: BoltTaskRunner[] = [];
   readonly #firstTask: number;
+  /** By place among the component's tasks. */
+  readonly #taskAt: (BoltTaskRunner | undefined)[];
   readonly #componentIndex: number;
   readonly #context: ThreadContext;
-  readonly #counters: Float64Array;
-  readonly #executeSketch: Int32Array;
   readonly #queue = new RowQueue();
   readonly #cycleQueue = new RowQueue();
   readonly #queueLimit: number;
@@ -79,34 +85,45 @@ export class BoltExecutor implements LocalTarget {
   #grantClass = 0;
   #grantCost = 0;
 
-  constructor(options: {
-    component: ComponentDescription;
-    context: ThreadContext;
-    firstTask: number;
-    tasks: readonly BoltTaskRunner[];
-    block: CounterBlock;
-    /** By subscription. */
-    isCycleEdge: readonly boolean[];
-    /** By subscription: hash of the key of fields groupings. */
-    keyHashes: readonly (((row: Row) => number) | undefined)[];
-    expectedEndMarks: number;
-  }) {
-    this.component = options.component;
-    this.#context = options.context;
-    this.#firstTask = options.firstTask;
-    this.tasks = options.tasks;
-    this.#counters = options.block.counters;
-    this.#executeSketch = options.block.executeSketch;
-    this.#isCycleEdge = options.isCycleEdge;
-    this.#keyHashes = options.keyHashes;
-    this.#componentIndex = options.context.componentIndex.get(options.component.id)!;
-    this.#queueLimit = Math.min(LOCAL_QUEUE_ROWS, options.context.options.settings['messaging.credit']);
-    this.#expectedEndMarks = options.expectedEndMarks;
-    if (options.component.tickMs !== null) {
-      const now = options.context.options.clock.nowMs();
-      for (const task of this.tasks)
-        if (task.task.tick !== undefined) task.nextTickMs = now + options.component.tickMs;
+  constructor(wiring: BoltWiring) {
+    const { context } = wiring;
+    this.component = wiring.component;
+    this.#context = context;
+    this.#firstTask = wiring.firstTask;
+    this.#taskAt = new Array<BoltTaskRunner | undefined>(wiring.taskCount).fill(undefined);
+    this.#isCycleEdge = wiring.isCycleEdge;
+    this.#keyHashes = wiring.keyHashes;
+    this.#componentIndex = context.componentIndex.get(wiring.component.id)!;
+    this.#queueLimit = Math.min(LOCAL_QUEUE_ROWS, context.options.settings['messaging.credit']);
+    this.#expectedEndMarks = wiring.expectedEndMarks;
+  }
+
+  /** Takes a task in, with the rows that wait for it where it was in another executor of this thread before. */
+  add(task: BoltTaskRunner, waiting: readonly RowQueue[] = []): void {
+    this.tasks.push(task);
+    this.tasks.sort((a, b) => a.number - b.number);
+    this.#taskAt[task.number - this.#firstTask] = task;
+    for (const rows of waiting) {
+      while (rows.size > 0) {
+        const isOfCycle = this.#isCycleEdge[rows.words[rows.headWords]!] === true;
+        rows.moveHeadTo(isOfCycle ? this.#cycleQueue : this.#queue);
+      }
     }
+    this.#updateOwnGates();
+  }
+
+  /** Lets a task go; returns the rows that wait for it, in order. */
+  remove(task: BoltTaskRunner): readonly RowQueue[] {
+    this.tasks.splice(this.tasks.indexOf(task), 1);
+    this.#taskAt[task.number - this.#firstTask] = undefined;
+    const waiting = [this.#cycleQueue.takeTask(task.number), this.#queue.takeTask(task.number)];
+    this.#updateOwnGates();
+    return waiting;
+  }
+
+  #updateOwnGates(): void {
+    this.gate.blocked = this.#queue.size >= this.#queueLimit;
+    this.cycleGate.blocked = this.#cycleQueue.size >= this.#queueLimit;
   }
 
   setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void {
@@ -218,8 +235,7 @@ export class BoltExecutor implements LocalTarget {
     if (done > 0) {
       const perRowMs = (performance.now() - startMs) / done;
       this.#checkMask = perRowMs > 0.02 ? 0 : 31;
-      this.gate.blocked = this.#queue.size >= this.#queueLimit;
-      this.cycleGate.blocked = this.#cycleQueue.size >= this.#queueLimit;
+      this.#updateOwnGates();
     }
     return done;
   }
@@ -276,7 +292,7 @@ export class BoltExecutor implements LocalTarget {
     const markEnded = (): void => {
       task.ended = true;
       if (!this.#context.acking) sendEndMarks(task);
-      task.counters[task.counterBase + C_ENDED] = 1;
+      task.counters[C_ENDED] = 1;
       this.#context.options.post({ kind: 'changed' });
     };
     if (task.task.end === undefined) {
@@ -303,35 +319,35 @@ export class BoltExecutor implements LocalTarget {
     return expired;
   }
 
-  /** This executor stops: rows that it has not taken fail as moved, and their credit goes back. */
-  refuseQueued(): void {
-    for (const queue of [this.#cycleQueue, this.#queue]) {
-      while (queue.size > 0) {
-        const { headWords: at, words, headSeveral: several } = queue;
-        this.#giveBackCredit(queue, at);
-        const task = words[at + Q_TARGET_TASK]!;
-        if (several !== null) this.#context.failSeveral(several, 'moved', task);
-        else if (words[at + Q_ROOT_TASK] !== 0) {
-          const [root, generation] = [words[at + Q_ROOT_TASK]!, words[at + Q_ROOT_GENERATION]!];
-          this.#context.fail(root, generation, words[at + Q_ROOT_SEQUENCE]!, 'moved', task);
-        }
-        queue.shift();
-      }
-    }
+  /** A task stops: rows that it has not taken fail as moved, and their credit goes back. */
+  refuse(waiting: readonly RowQueue[]): void {
+    for (const rows of waiting) while (rows.size > 0) this.#refuseHead(rows);
     this.#grantTaken();
+  }
+
+  #refuseHead(queue: RowQueue): void {
+    const { headWords: at, words, headSeveral: several } = queue;
+    this.#giveBackCredit(queue, at);
+    const task = words[at + Q_TARGET_TASK]!;
+    if (several !== null) this.#context.failSeveral(several, 'moved', task);
+    else if (words[at + Q_ROOT_TASK] !== 0) {
+      const [root, generation] = [words[at + Q_ROOT_TASK]!, words[at + Q_ROOT_GENERATION]!];
+      this.#context.fail(root, generation, words[at + Q_ROOT_SEQUENCE]!, 'moved', task);
+    }
+    queue.shift();
   }
 
   updateDepths(): void {
     for (const task of this.tasks) {
-      this.#counters[task.counterBase + C_QUEUED] =
-        task.inFlight + (task === this.tasks[0] ? this.queued : 0);
+      task.counters[C_QUEUED] = task.inFlight + (task === this.tasks[0] ? this.queued : 0);
     }
   }
 
   #takeHead(queue: RowQueue): boolean {
     const at = queue.headWords;
     const words = queue.words;
-    const task = this.tasks[words[at + Q_TARGET_TASK]! - this.#firstTask]!;
+    // A task that leaves takes its rows along.
+    const task = this.#taskAt[words[at + Q_TARGET_TASK]! - this.#firstTask]!;
     if (task.isAsync && task.inFlight >= this.#context.options.settings['bolt.max-in-flight']) return false;
     const row = queue.headRow;
     const several = queue.headSeveral;
@@ -365,7 +381,7 @@ export class BoltExecutor implements LocalTarget {
     }
     const out = task.out;
     out.begin(rootTask, rootGeneration, rootSequence, several);
-    const executed = ++this.#counters[task.counterBase + C_EXECUTED]!;
+    const executed = ++task.counters[C_EXECUTED]!;
     const sampled = (executed & EXECUTE_SAMPLE_MASK) === 0;
     const startMs = sampled ? performance.now() : 0;
     const progress = this.#context.options.progress;
@@ -399,8 +415,8 @@ export class BoltExecutor implements LocalTarget {
       return true;
     }
     out.open = false;
-    if (sampled) this.#executeSketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
-    this.#counters[task.counterBase + C_ACKED]!++;
+    if (sampled) task.sketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    task.counters[C_ACKED]!++;
     if (rootTask !== 0) {
       if (several === null) {
         this.#context.ack(
@@ -421,7 +437,7 @@ export class BoltExecutor implements LocalTarget {
     const origin = queue.words[at + Q_ORIGIN]!;
     if (origin < 0) return;
     const creditClass =
-      queue === this.#cycleQueue
+      this.#isCycleEdge[queue.words[at + Q_SUBSCRIPTION]!] === true
         ? this.#componentIndex + this.#context.reachable.length
         : this.#componentIndex;
     if (origin !== this.#grantOrigin || creditClass !== this.#grantClass) {
@@ -455,7 +471,7 @@ export class BoltExecutor implements LocalTarget {
       const startMs = performance.now();
       const out = new BoltOut(task);
       out.begin(rootTask, rootGeneration, rootSequence, several);
-      this.#counters[task.counterBase + C_EXECUTED]!++;
+      task.counters[C_EXECUTED]!++;
       const anchor = this.component.manual
         ? this.#holdRow(task, { rootTask, rootGeneration, rootSequence, several, edgeHigh, edgeLow }, startMs)
         : null;
@@ -543,9 +559,9 @@ export class BoltExecutor implements LocalTarget {
     startMs: number,
   ): void {
     out.open = false;
-    this.#executeSketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    task.sketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
     if (anchor !== null) return;
-    this.#counters[task.counterBase + C_ACKED]!++;
+    task.counters[C_ACKED]!++;
     if (out.rootTask === 0) return;
     if (out.several === null) {
       this.#context.ack(
@@ -606,7 +622,7 @@ export class BoltExecutor implements LocalTarget {
               failure.error,
             );
           } else {
-            this.#counters[task.counterBase + C_ACKED]!++;
+            task.counters[C_ACKED]!++;
             if (root.several !== null) {
               // The anchor's own accumulator started at the row's edge, which `several` holds per root.
               this.#context.ackSeveral(root.several, settled.edgesHigh, settled.edgesLow);

@@ -6,7 +6,15 @@ import { toErrorRecord, toIsobarError } from '../base/index.js';
 import { isPromiseLike, type BoltTask } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
-import { C_ENDED, C_FAILED, C_FAILURES_BY_REASON, C_PENDING, FAILURE_REASONS } from './counters.js';
+import {
+  C_ENDED,
+  C_FAILED,
+  C_FAILURES_BY_REASON,
+  C_GENERATION,
+  C_PENDING,
+  FAILURE_REASONS,
+  type CounterBlock,
+} from './counters.js';
 import type { StreamOutputs } from './outputs.js';
 import { BoltOut, type EmittingTask } from './task-out.js';
 import type { LocalRoot, ThreadContext } from './thread-context.js';
@@ -25,7 +33,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   readonly streams: ReadonlyMap<string, StreamOutputs>;
   readonly defaultStream: StreamOutputs | undefined;
   readonly counters: Float64Array;
-  readonly counterBase: number;
+  /** Of executing a row. */
+  readonly sketch: Int32Array;
   readonly generation: number;
   readonly task: BoltTask;
   /** By subscription. */
@@ -53,21 +62,26 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     component: string;
     context: ThreadContext;
     streams: ReadonlyMap<string, StreamOutputs>;
-    counters: Float64Array;
-    counterBase: number;
+    block: CounterBlock;
+    generation: number;
     task: BoltTask;
     handlers: readonly (Handler | undefined)[];
+    /** Period of `tick`; null: none. */
+    tickMs: number | null;
   }) {
     this.number = options.number;
     this.component = options.component;
     this.context = options.context;
     this.streams = options.streams;
     this.defaultStream = options.streams.get('default');
-    this.counters = options.counters;
-    this.counterBase = options.counterBase;
-    this.generation = options.context.options.generation;
+    this.counters = options.block.counters;
+    this.sketch = options.block.sketch;
+    this.generation = options.generation;
+    this.counters[C_GENERATION] = options.generation;
     this.task = options.task;
     this.handlers = options.handlers;
+    if (options.tickMs !== null && options.task.tick !== undefined)
+      this.nextTickMs = options.context.options.clock.nowMs() + options.tickMs;
     this.out = new BoltOut(this);
     this.ledger = new TreeLedger({
       initialSlots: 16,
@@ -95,15 +109,15 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     if (what === 'end' && this.ended && (reason === 'lost' || reason === 'moved')) {
       this.ended = false;
       this.ending = false;
-      this.counters[this.counterBase + C_ENDED] = 0;
+      this.counters[C_ENDED] = 0;
       this.context.options.wake();
     }
     this.pendingChanged();
   }
 
   countFailure(reason: FailureReason): void {
-    this.counters[this.counterBase + C_FAILED]!++;
-    this.counters[this.counterBase + C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
+    this.counters[C_FAILED]!++;
+    this.counters[C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
   }
 
   /** Calls `run` rooted at this task: what it emits makes a tree of its own. */
@@ -167,7 +181,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   }
 
   pendingChanged(): void {
-    this.counters[this.counterBase + C_PENDING] = this.ledger.pending;
+    this.counters[C_PENDING] = this.ledger.pending;
     if (this.ended && this.ledger.pending === 0) this.context.options.post({ kind: 'changed' });
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Counters of executors in shared memory: the executor thread adds with plain stores, the main thread reads when it
- * writes a heartbeat, so a thread that is stuck in user code can still be reported on.
+ * Counters of tasks in shared memory: the executor thread adds with plain stores, the main thread reads when it writes a
+ * heartbeat, so a thread that is stuck in user code can still be reported on.
  *
- * One block per executor: `COUNTER_FIELDS` float64 per task, then two latency sketches of int32 buckets.
+ * One block per task, which stays with it when it changes its thread: `COUNTER_FIELDS` float64, then a latency sketch of
+ * int32 buckets.
  */
 import { SKETCH_BUCKETS } from '../base/index.js';
 
@@ -32,23 +33,21 @@ export const COUNTER_FIELDS = 24;
 export const FAILURE_REASONS = ['user', 'timeout', 'lost', 'moved', 'overflow'] as const;
 
 export interface CounterBlock {
-  /** `COUNTER_FIELDS` per task. */
+  /** `COUNTER_FIELDS` of them. */
   readonly counters: Float64Array;
-  readonly executeSketch: Int32Array;
-  readonly completeSketch: Int32Array;
+  /** Bolts: of executing a row. Spouts: from emit to the tree's completion. */
+  readonly sketch: Int32Array;
 }
 
-/** Allocates the block of an executor with `taskCount` tasks. */
-export function allocateCounters(taskCount: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(taskCount * COUNTER_FIELDS * 8 + 2 * SKETCH_BUCKETS * 4);
+/** Allocates the block of a task. */
+export function allocateCounters(): SharedArrayBuffer {
+  return new SharedArrayBuffer(COUNTER_FIELDS * 8 + SKETCH_BUCKETS * 4);
 }
 
-export function openCounters(buffer: SharedArrayBuffer, taskCount: number): CounterBlock {
-  const counterBytes = taskCount * COUNTER_FIELDS * 8;
+export function openCounters(buffer: SharedArrayBuffer): CounterBlock {
   return {
-    counters: new Float64Array(buffer, 0, taskCount * COUNTER_FIELDS),
-    executeSketch: new Int32Array(buffer, counterBytes, SKETCH_BUCKETS),
-    completeSketch: new Int32Array(buffer, counterBytes + SKETCH_BUCKETS * 4, SKETCH_BUCKETS),
+    counters: new Float64Array(buffer, 0, COUNTER_FIELDS),
+    sketch: new Int32Array(buffer, COUNTER_FIELDS * 8, SKETCH_BUCKETS),
   };
 }
 

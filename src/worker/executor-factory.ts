@@ -1,21 +1,28 @@
 /**
- * Builds executors from the rebuilt topology: codecs, edges, task runners with their user code. One factory per thread.
+ * Builds tasks from the rebuilt topology: codecs, edges, task runners with their user code. One factory per thread.
  */
 import type { Logger } from '../base/index.js';
 import { createRowCodec, type RowCodec } from '../messaging/index.js';
 import type { ComponentTasks } from '../scheduling/index.js';
-import { cycleComponents, graphStages, listSubscriptions, type TaskContext } from '../topology/index.js';
+import {
+  cycleComponents,
+  graphStages,
+  listSubscriptions,
+  type RuntimeBolt,
+  type RuntimeSpout,
+  type TaskContext,
+} from '../topology/index.js';
 import { DeadLetterWriter } from './acking/dead-letters.js';
-import { BoltExecutor } from './bolt-executor.js';
+import type { BoltExecutor, BoltWiring } from './bolt-executor.js';
 import { BoltTaskRunner, reportUserError } from './bolt-task.js';
-import { C_GENERATION, COUNTER_FIELDS, openCounters } from './counters.js';
+import { openCounters } from './counters.js';
 import { createOutputs, type Edge } from './outputs.js';
 import { orderKeys, RowViews, takingOnly } from './row-views.js';
 import { compileFieldHash } from './routing/field-hash.js';
-import { SpoutExecutor, SpoutTaskRunner } from './spout-executor.js';
+import { SpoutTaskRunner } from './spout-executor.js';
 import { SpoutSource } from './spout-source.js';
 import type { ThreadContext } from './thread-context.js';
-import type { ExecutorStart } from './thread-messages.js';
+import type { TaskStart } from './thread-messages.js';
 
 export interface ExecutorFactory {
   readonly context: ThreadContext;
@@ -33,15 +40,16 @@ export interface ExecutorFactory {
   componentOf(task: number): string;
   /** Larger for components nearer to the sinks. */
   depthOf(component: string): number;
-  /** Takes the tasks of a stopped executor out of all tables. */
-  forget(executor: BoltExecutor | SpoutExecutor): void;
+  /** Takes a stopped task out of all tables. */
+  forget(task: number): void;
   readonly streamCodecs: ReadonlyMap<string, readonly { readonly name: string; readonly codec: RowCodec }[]>;
   readonly logger: Logger;
 }
 
-export type StartedExecutor =
-  | { readonly kind: 'bolt'; readonly executor: BoltExecutor }
-  | { readonly kind: 'spout'; readonly executor: SpoutExecutor };
+/** A task that has been created and is in no executor yet. */
+export type CreatedTask =
+  | { readonly kind: 'bolt'; readonly task: BoltTaskRunner }
+  | { readonly kind: 'spout'; readonly task: SpoutTaskRunner };
 
 export function createFactory(
   context: ThreadContext,
@@ -89,23 +97,27 @@ export function createFactory(
   graphStages(description).forEach((stage, index) => {
     for (const component of stage) depth.set(component, index);
   });
+  // Tables by task number without holes: the data path reads them for every row.
+  const lastTask = tasks.reduce((last, entry) => Math.max(last, entry.last), 0);
+  for (let task = context.localTargets.length; task <= lastTask; task++) {
+    context.localTargets.push(undefined);
+    context.localRoots.push(undefined);
+  }
   const factory: ExecutorFactory = {
     context,
     codecs: edges.map((edge) => edge.codec),
     edges,
-    boltOfTask: [],
+    boltOfTask: new Array<BoltExecutor | undefined>(lastTask + 1).fill(undefined),
     userCounters: new Map(),
     abort: new AbortController(),
     tasksOf: (component) => tasksByComponent.get(component),
     componentOf: (task) => tasks.find(({ first, last }) => first <= task && task <= last)?.component ?? '',
     depthOf: (component) => depth.get(component) ?? 0,
-    forget(executor) {
-      for (const task of executor.tasks) {
-        factory.boltOfTask[task.number] = undefined;
-        context.localTargets[task.number] = undefined;
-        context.localRoots[task.number] = undefined;
-        if (context.aloneTask === task.number) context.aloneTask = 0;
-      }
+    forget(task) {
+      factory.boltOfTask[task] = undefined;
+      context.localTargets[task] = undefined;
+      context.localRoots[task] = undefined;
+      if (context.aloneTask === task) context.aloneTask = 0;
     },
     streamCodecs,
     logger,
@@ -113,140 +125,126 @@ export function createFactory(
   return factory;
 }
 
-/** Builds one executor and opens its tasks. Rejects with what user code threw. */
-export async function createExecutor(
-  factory: ExecutorFactory,
-  start: ExecutorStart,
-): Promise<StartedExecutor> {
-  const definition = factory.context.options.topology.components.get(start.component)!;
-  return definition.kind === 'bolt' ? createBolt(factory, start) : createSpout(factory, start);
-}
-
-async function createBolt(factory: ExecutorFactory, start: ExecutorStart): Promise<StartedExecutor> {
-  const { context } = factory;
-  const [first, last] = start.range;
-  const component = context.component(start.component);
-  const definition = context.options.topology.components.get(start.component)!;
-  if (definition.kind !== 'bolt') throw new TypeError(`"${start.component}" is not a bolt`);
-  const block = openCounters(start.counters, last - first + 1);
-  const edgesOut = factory.edges.filter((edge) => edge.source === start.component);
-  const edgesIn = factory.edges.filter((edge) => edge.target === start.component);
-  const tasks: BoltTaskRunner[] = [];
-  for (let number = first; number <= last; number++) {
-    const task = await definition.create(taskContext(factory, start.component, number), undefined);
-    const handlers: BoltTaskRunner['handlers'][number][] = [];
-    for (const edge of edgesIn) {
-      handlers[edge.subscription] = takingOnly(edge, component, task.process[edge.input]!);
-    }
-    const counterBase = (number - first) * COUNTER_FIELDS;
-    block.counters[counterBase + C_GENERATION] = context.options.generation;
-    tasks.push(
-      new BoltTaskRunner({
-        number,
-        component: start.component,
-        context,
-        streams: createOutputs(
-          factory.streamCodecs.get(start.component)!,
-          edgesOut,
-          taskIndex(factory, start.component, number),
-          context.options.random,
-        ),
-        counters: block.counters,
-        counterBase,
-        task,
-        handlers,
-      }),
-    );
-  }
+/** What all executors of a bolt have in common. */
+export function wireBolt(factory: ExecutorFactory, component: string): BoltWiring {
+  const edgesIn = factory.edges.filter((edge) => edge.target === component);
   const isCycleEdge: boolean[] = [];
   const keyHashes: ((row: Readonly<Record<string, unknown>>) => number)[] = [];
+  let expectedEndMarks = 0;
   for (const edge of edgesIn) {
     isCycleEdge[edge.subscription] = edge.inCycle;
-    const fields = orderKeys(component, edge.grouping);
+    const fields = orderKeys(factory.context.component(component), edge.grouping);
     if (fields.length > 0) {
       keyHashes[edge.subscription] = compileFieldHash(
         edge.codec.fields.filter((field) => fields.includes(field.name)),
       );
     }
-  }
-  let expectedEndMarks = 0;
-  for (const edge of edgesIn) {
     const senders = factory.tasksOf(edge.source);
     if (senders !== undefined) expectedEndMarks += senders.last - senders.first + 1;
   }
-  const executor = new BoltExecutor({
-    component,
-    context,
-    firstTask: first,
-    tasks,
-    block,
+  const tasks = factory.tasksOf(component);
+  return {
+    component: factory.context.component(component),
+    context: factory.context,
+    firstTask: tasks?.first ?? 0,
+    taskCount: tasks === undefined ? 0 : tasks.last - tasks.first + 1,
     isCycleEdge,
     keyHashes,
     expectedEndMarks,
-  });
-  for (const task of tasks) {
-    factory.boltOfTask[task.number] = executor;
-    context.localTargets[task.number] = executor;
-    context.localRoots[task.number] = task;
-  }
-  return { kind: 'bolt', executor };
+  };
 }
 
-async function createSpout(factory: ExecutorFactory, start: ExecutorStart): Promise<StartedExecutor> {
+/** Builds one task and opens it. Rejects with what user code threw. */
+export async function createTask(factory: ExecutorFactory, start: TaskStart): Promise<CreatedTask> {
+  const definition = factory.context.options.topology.components.get(start.component)!;
+  return definition.kind === 'bolt'
+    ? { kind: 'bolt', task: await createBoltTask(factory, definition, start) }
+    : { kind: 'spout', task: createSpoutTask(factory, definition, start) };
+}
+
+async function createBoltTask(
+  factory: ExecutorFactory,
+  definition: RuntimeBolt,
+  { task: number, component, counters, generation }: TaskStart,
+): Promise<BoltTaskRunner> {
+  const { context } = factory;
+  const task = await definition.create(taskContext(factory, component, number, generation), undefined);
+  const handlers: BoltTaskRunner['handlers'][number][] = [];
+  for (const edge of factory.edges) {
+    if (edge.target === component)
+      handlers[edge.subscription] = takingOnly(edge, context.component(component), task.process[edge.input]!);
+  }
+  return new BoltTaskRunner({
+    number,
+    component,
+    context,
+    streams: outputsOf(factory, component, number),
+    block: openCounters(counters),
+    generation,
+    task,
+    handlers,
+    tickMs: context.component(component).tickMs,
+  });
+}
+
+function createSpoutTask(
+  factory: ExecutorFactory,
+  definition: RuntimeSpout,
+  { task: number, component, counters, generation, crashes, position }: TaskStart,
+): SpoutTaskRunner {
   const { context } = factory;
   const { settings, clock, topologyId, deadLetterDirectory } = context.options;
-  const [first, last] = start.range;
-  const definition = context.options.topology.components.get(start.component)!;
-  if (definition.kind !== 'spout') throw new TypeError(`"${start.component}" is not a spout`);
-  const block = openCounters(start.counters, last - first + 1);
-  const edgesOut = factory.edges.filter((edge) => edge.source === start.component);
-  const tasks: SpoutTaskRunner[] = [];
-  for (let number = first; number <= last; number++) {
-    const counterBase = (number - first) * COUNTER_FIELDS;
-    block.counters[counterBase + C_GENERATION] = context.options.generation;
-    const task = new SpoutTaskRunner({
-      number,
-      component: start.component,
-      context,
-      streams: createOutputs(
-        factory.streamCodecs.get(start.component)!,
-        edgesOut,
-        taskIndex(factory, start.component, number),
-        context.options.random,
-      ),
-      counters: block.counters,
-      counterBase,
-      completeSketch: block.completeSketch,
-      crashes: start.crashes.find(([task]) => task === number)?.[1] ?? 0,
-      deadLetters: new DeadLetterWriter({
-        directory: deadLetterDirectory,
-        topologyId,
-        component: start.component,
-        task: number,
-      }),
-    });
-    const stored = start.positions.find((position) => position.task === number);
-    task.source = new SpoutSource({
-      spout: definition,
-      context: taskContext(factory, start.component, number),
-      from: stored?.position,
-      clock,
-      settings,
-      out: task,
-      onError: (error, call) => reportUserError(task, error, call),
-      wake: context.options.wake,
-    });
-    context.localRoots[number] = task;
-    tasks.push(task);
-  }
-  return { kind: 'spout', executor: new SpoutExecutor(context.component(start.component), tasks) };
+  const task = new SpoutTaskRunner({
+    number,
+    component,
+    context,
+    streams: outputsOf(factory, component, number),
+    block: openCounters(counters),
+    generation,
+    crashes,
+    deadLetters: new DeadLetterWriter({
+      directory: deadLetterDirectory,
+      topologyId,
+      component,
+      task: number,
+    }),
+  });
+  task.source = new SpoutSource({
+    spout: definition,
+    context: taskContext(factory, component, number, generation),
+    from: position?.position,
+    clock,
+    settings,
+    out: task,
+    onError: (error, call) => reportUserError(task, error, call),
+    wake: context.options.wake,
+  });
+  return task;
+}
+
+function outputsOf(
+  factory: ExecutorFactory,
+  component: string,
+  task: number,
+): ReturnType<typeof createOutputs> {
+  return createOutputs(
+    factory.streamCodecs.get(component)!,
+    factory.edges.filter((edge) => edge.source === component),
+    taskIndex(factory, component, task),
+    factory.context.options.random,
+  );
 }
 
 function taskIndex(factory: ExecutorFactory, component: string, task: number): number {
   return task - (factory.tasksOf(component)?.first ?? task);
 }
 
-function taskContext(factory: ExecutorFactory, component: string, task: number): TaskContext {
+function taskContext(
+  factory: ExecutorFactory,
+  component: string,
+  task: number,
+  generation: number,
+): TaskContext {
   const { options } = factory.context;
   const tasks = factory.tasksOf(component);
   return {
@@ -255,7 +253,7 @@ function taskContext(factory: ExecutorFactory, component: string, task: number):
     task,
     index: taskIndex(factory, component, task),
     count: tasks === undefined ? 1 : tasks.last - tasks.first + 1,
-    generation: options.generation,
+    generation,
     settings: options.settings,
     logger: factory.logger.child({ component, task }),
     metrics: {

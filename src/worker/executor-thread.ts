@@ -6,7 +6,7 @@
  * through rings; what changes around it comes as messages of the worker's main thread.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
-import { toErrorRecord, toIsobarError, type Clock, type Logger } from '../base/index.js';
+import type { Clock, Logger } from '../base/index.js';
 import type { OldestPending, TopologyPhase } from '../coordination/index.js';
 import {
   ByteReader,
@@ -28,22 +28,19 @@ import {
   R_SUBSCRIPTION,
   R_TARGET_TASK,
   readSeveral,
-  RingReader,
-  RingWriter,
   ROW_WORDS,
 } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
 import { FAILURE_REASONS, P_LAG_MS, P_TURNS } from './counters.js';
-import { createExecutor, type ExecutorFactory } from './executor-factory.js';
-import { Link, OutPort, rowCost, type Gate } from './link.js';
-import { preferredTargets } from './local-preference.js';
-import type { EmittingTask } from './task-out.js';
-import type { Output } from './outputs.js';
+import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
+import { rowCost } from './link.js';
 import type { SpoutExecutor } from './spout-executor.js';
 import { SEVERAL, type ThreadContext } from './thread-context.js';
-import type { ExecutorStart, FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import { ThreadRoutes } from './thread-routes.js';
+import { ThreadTasks } from './thread-tasks.js';
 
 const BOLT_BUDGET_ROWS = 8192;
 const SPOUT_BUDGET_ROWS = 256;
@@ -55,14 +52,6 @@ const LONGEST_SLEEP_MS = 250;
 /** A tick that is due while its receivers take no rows must not keep the thread awake. */
 const SHORTEST_SLEEP_MS = 1;
 
-type RoutesMessage = Extract<ToThread, { kind: 'routes' }>;
-
-interface Inbound {
-  readonly reader: RingReader;
-  /** Endpoint id of the sending thread; null: frames of peers, forwarded by the main thread. */
-  readonly endpoint: number | null;
-}
-
 export interface ExecutorThreadOptions {
   readonly start: ThreadStart;
   readonly context: ThreadContext;
@@ -70,6 +59,8 @@ export interface ExecutorThreadOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly post: (message: FromThread) => void;
+  /** The thread cannot go on. */
+  readonly onBroken: (error: unknown) => void;
 }
 
 export class ExecutorThread {
@@ -78,15 +69,10 @@ export class ExecutorThread {
   readonly #factory: ExecutorFactory;
   readonly #options: ExecutorThreadOptions;
   readonly #doorbell: Doorbell;
-  readonly #mainPort: OutPort;
+  readonly #tasks: ThreadTasks;
+  readonly #routes: ThreadRoutes;
   readonly #byteReader = new ByteReader();
   readonly #progress: Int32Array;
-  /** In reverse topological order: sinks first. */
-  #bolts: BoltExecutor[] = [];
-  #spouts: SpoutExecutor[] = [];
-  #inbound: Inbound[];
-  #linkList: Link[] = [];
-  #routes: RoutesMessage | undefined;
   #phase: TopologyPhase = { kind: 'active' };
   #stopping = false;
   #wakeRequested = false;
@@ -110,15 +96,14 @@ export class ExecutorThread {
     this.#factory = options.factory;
     this.#userCounters = options.factory.userCounters;
     this.#doorbell = new Doorbell(options.start.doorbell);
-    this.#mainPort = new OutPort(
-      new RingWriter(options.start.toMain, new Doorbell(options.start.mainDoorbell)),
-    );
-    this.#inbound = [
-      {
-        reader: new RingReader(options.start.fromMain, new Doorbell(options.start.mainDoorbell)),
-        endpoint: null,
-      },
-    ];
+    this.#routes = new ThreadRoutes(options.start, options.factory, options.post);
+    this.#tasks = new ThreadTasks({
+      factory: options.factory,
+      onChanged: () => this.#routes.connect(this.#executors),
+      onStarted: (tasks) => this.#onStarted(tasks),
+      onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
+      onBroken: (error) => options.onBroken(error),
+    });
     this.#progress = options.context.options.progress;
     this.#onFrame = (words, at, bytes, byteStart) => this.#receive(words, at, bytes, byteStart);
   }
@@ -131,11 +116,15 @@ export class ExecutorThread {
 
   async onMessage(message: ToThread): Promise<void> {
     switch (message.kind) {
-      case 'start-executors':
-        for (const executor of message.executors) await this.#startExecutor(executor);
+      case 'executors':
+        this.#tasks.regroup(message.ranges);
         break;
-      case 'stop-executors':
-        await this.#stopExecutors(message.ranges);
+      case 'start-tasks':
+        this.#tasks.start(message.tasks);
+        break;
+      case 'stop-tasks':
+        // Not awaited: user code that closes slowly must not hold up what comes next.
+        void this.#tasks.stop(message.tasks);
         break;
       case 'routes':
         this.#applyRoutes(message);
@@ -170,8 +159,8 @@ export class ExecutorThread {
       this.#progress[P_TURNS]!++;
       this.#wakeRequested = false;
       let work = this.#drain();
-      for (const bolt of this.#bolts) work += bolt.run(BOLT_BUDGET_ROWS);
-      for (const spout of this.#spouts) work += spout.run(SPOUT_BUDGET_ROWS);
+      for (const bolt of this.#tasks.bolts) work += bolt.run(BOLT_BUDGET_ROWS);
+      for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);
       if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
       work += this.#runDue(turnMs);
       const nowMs = performance.now();
@@ -204,20 +193,20 @@ export class ExecutorThread {
   }
 
   #hasInput(): boolean {
-    for (const { reader } of this.#inbound) if (!reader.isEmpty) return true;
+    for (const { reader } of this.#routes.inbound) if (!reader.isEmpty) return true;
     return false;
   }
 
   #nextDueMs(): number {
     let due = this.#nextMaintenanceMs;
-    for (const bolt of this.#bolts) due = Math.min(due, bolt.nextTickMs);
-    for (const spout of this.#spouts) due = Math.min(due, spout.retryAtMs);
+    for (const bolt of this.#tasks.bolts) due = Math.min(due, bolt.nextTickMs);
+    for (const spout of this.#tasks.spouts) due = Math.min(due, spout.retryAtMs);
     return due;
   }
 
   #drain(): number {
     let frames = 0;
-    for (const inbound of this.#inbound) {
+    for (const inbound of this.#routes.inbound) {
       this.#drainOrigin = inbound.endpoint;
       frames += inbound.reader.drain(this.#onFrame, FRAMES_PER_TURN);
     }
@@ -226,7 +215,7 @@ export class ExecutorThread {
 
   #flush(): boolean {
     let done = true;
-    for (const link of this.#linkList) if (!link.flush()) done = false;
+    for (const link of this.#routes.links) if (!link.flush()) done = false;
     return done;
   }
 
@@ -314,171 +303,44 @@ export class ExecutorThread {
     }
   }
 
-  async #startExecutor(start: ExecutorStart): Promise<void> {
-    const executor = await createExecutor(this.#factory, start);
-    if (executor.kind === 'bolt') this.#bolts.push(executor.executor);
-    else {
-      this.#spouts.push(executor.executor);
-      const reading = this.#phase.kind === 'active';
-      for (const task of executor.executor.tasks) task.setReading(reading);
-    }
-    this.#bolts.sort((a, b) => this.#factory.depthOf(b.component.id) - this.#factory.depthOf(a.component.id));
-    if (this.#routes !== undefined) this.#connect(this.#routes);
-    this.#options.post({ kind: 'started', range: start.range });
+  #onStarted(created: readonly CreatedTask[]): void {
+    const reading = this.#phase.kind === 'active';
+    for (const { kind, task } of created) if (kind === 'spout') task.setReading(reading);
+    this.#options.post({ kind: 'started', tasks: created.map(({ task }) => task.number) });
+    this.wake();
   }
 
-  async #stopExecutors(ranges: readonly (readonly [number, number])[]): Promise<void> {
-    const stops = (executor: BoltExecutor | SpoutExecutor): boolean =>
-      ranges.some(([first]) => executor.tasks[0]!.number === first);
-    const bolts = this.#bolts.filter(stops);
-    const spouts = this.#spouts.filter(stops);
-    this.#bolts = this.#bolts.filter((executor) => !bolts.includes(executor));
-    this.#spouts = this.#spouts.filter((executor) => !spouts.includes(executor));
-    for (const bolt of bolts) bolt.refuseQueued();
-    await this.#closeExecutors(bolts, spouts);
-    for (const executor of [...bolts, ...spouts]) this.#factory.forget(executor);
-    if (this.#routes !== undefined) this.#connect(this.#routes);
-    this.#options.post({ kind: 'stopped', ranges });
-  }
-
-  #applyRoutes(routes: RoutesMessage): void {
+  #applyRoutes(routes: Extract<ToThread, { kind: 'routes' }>): void {
     const context = this.#context;
     const stood = context.routesStand;
-    const alive = new Set(routes.endpoints.map((endpoint) => endpoint.id));
-    for (const [id, link] of context.links) {
-      if (alive.has(id)) continue;
-      link.close();
-      context.links.delete(id);
-    }
-    this.#inbound = this.#inbound.filter(({ endpoint }) => endpoint === null || alive.has(endpoint));
-    const before = this.#routes?.endpointOfTask;
-    for (const endpoint of routes.endpoints) {
-      context.newestEndpoint = Math.max(context.newestEndpoint, endpoint.id - 1);
-      if (context.links.has(endpoint.id)) continue;
-      if (endpoint.peer < 0 && endpoint.outgoing === null) continue;
-      const port =
-        endpoint.outgoing === null
-          ? this.#mainPort
-          : new OutPort(new RingWriter(endpoint.outgoing, new Doorbell(endpoint.doorbell!)));
-      const settings = context.options.settings;
-      context.addLink(
-        new Link({
-          id: endpoint.id,
-          peer: endpoint.peer,
-          targetThread: endpoint.thread,
-          targetGeneration: endpoint.generation,
-          sourceThread: this.#start.index,
-          sourceGeneration: this.#start.generation,
-          port,
-          creditClasses: 2 * context.reachable.length,
-          credit: settings['messaging.credit'],
-          batchRows: settings['messaging.batch-rows'],
-          maxRowBytes: settings['messaging.max-frame-bytes'] >> 1,
-          onRefused: (error, sourceTask, rootTask, rootGeneration, rootSequence, several) => {
-            this.#options.post({
-              kind: 'error',
-              error: {
-                component: this.#factory.componentOf(sourceTask),
-                task: sourceTask,
-                error: toErrorRecord(error),
-              },
-            });
-            if (several !== null) context.failSeveral(several, 'user', sourceTask);
-            else if (rootTask !== 0) context.fail(rootTask, rootGeneration, rootSequence, 'user', sourceTask);
-          },
-          codecs: this.#factory.codecs,
-        }),
-      );
-      if (endpoint.incoming !== null) {
-        this.#inbound.push({
-          reader: new RingReader(endpoint.incoming, new Doorbell(endpoint.doorbell!)),
-          endpoint: endpoint.id,
-        });
-      }
-    }
-    this.#linkList = [...context.links.values()];
-    this.#routes = routes;
-    this.#connect(routes);
-    context.deliverHomeless();
+    const hasMoved = this.#routes.apply(routes, this.#executors);
     if (routes.lost) this.#markAll();
-    if (!context.acking && routes.endpointOfTask.some((id, task) => id >= 0 && id !== before?.[task]))
-      this.#resendEndMarks();
+    if (!context.acking && hasMoved) this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);
     if (!stood && context.routesStand) this.#replayLost(true);
     this.#options.post({ kind: 'routes-applied', version: routes.version });
   }
 
-  /** Points tasks at links, restricts shuffles to near targets where that stays even, and renews the gates. */
-  #connect(routes: RoutesMessage): void {
-    const context = this.#context;
-    const { endpointOfTask } = routes;
-    context.linkOfTask = [];
-    for (let task = 0; task < endpointOfTask.length; task++) {
-      context.linkOfTask[task] =
-        endpointOfTask[task]! < 0 ? undefined : context.links.get(endpointOfTask[task]!);
-    }
-    for (const { component, first, last } of routes.tasks) {
-      const index = context.componentIndex.get(component);
-      if (index === undefined) continue;
-      let reachable = true;
-      for (let task = first; task <= last; task++) if (endpointOfTask[task]! < 0) reachable = false;
-      context.reachable[index]!.blocked = !reachable;
-    }
-    const outputsOf = (task: EmittingTask): readonly Output[] =>
-      [...task.streams.values()].flatMap((stream) => stream.outputs);
-    for (const executor of this.#executors()) {
-      const gates = new Set<Gate>();
-      const cycleGates = new Set<Gate>();
-      for (const task of executor.tasks) {
-        for (const { edge, router } of outputsOf(task)) {
-          const preferred = preferredTargets(edge, task.number, routes, (component) =>
-            this.#factory.tasksOf(component),
-          );
-          router.setLocal(preferred);
-          const into = edge.inCycle ? cycleGates : gates;
-          into.add(context.reachable[edge.targetComponent]!);
-          for (let i = 0; i < edge.taskCount; i++) {
-            if (preferred !== null && !preferred.includes(i)) continue;
-            const target = edge.firstTask + i;
-            const local = context.localTargets[target];
-            const gate =
-              local === undefined
-                ? context.linkOfTask[target]?.gate(edge.creditClass)
-                : edge.inCycle
-                  ? local.cycleGate
-                  : local.gate;
-            if (gate !== undefined) into.add(gate);
-          }
-        }
-      }
-      executor.setGates([...gates], [...cycleGates]);
-    }
-  }
-
-  *#executors(): Generator<{
-    tasks: readonly EmittingTask[];
-    setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void;
-  }> {
-    yield* this.#bolts;
-    yield* this.#spouts;
+  get #executors(): readonly (BoltExecutor | SpoutExecutor)[] {
+    return [...this.#tasks.bolts, ...this.#tasks.spouts];
   }
 
   #resendEndMarks(): void {
     // Marks are counted per sender, so sending them again to tasks that have them already changes nothing.
-    for (const bolt of this.#bolts) for (const task of bolt.tasks) if (task.ended) sendEndMarks(task);
-    for (const spout of this.#spouts) for (const task of spout.tasks) task.resendEndMarks();
+    for (const bolt of this.#tasks.bolts) for (const task of bolt.tasks) if (task.ended) sendEndMarks(task);
+    for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.resendEndMarks();
   }
 
   #markAll(): void {
     const nowMs = performance.now();
-    for (const spout of this.#spouts) for (const task of spout.tasks) task.ledger.markAll(nowMs);
-    for (const bolt of this.#bolts) for (const task of bolt.tasks) task.ledger.markAll(nowMs);
+    for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.ledger.markAll(nowMs);
+    for (const bolt of this.#tasks.bolts) for (const task of bolt.tasks) task.ledger.markAll(nowMs);
   }
 
   #expireTrees(): void {
     if (!this.#context.routesStand) return;
     const openedBefore = performance.now() - this.#context.options.settings['topology.message-timeout'];
-    for (const executor of [...this.#spouts, ...this.#bolts]) {
+    for (const executor of [...this.#tasks.spouts, ...this.#tasks.bolts]) {
       for (const task of executor.tasks) {
         const expired: number[] = [];
         task.ledger.forEachPending((sequence, _item, openedMs) => {
@@ -498,8 +360,9 @@ export class ExecutorThread {
   #replayLost(standAgain: boolean): void {
     const nowMs = performance.now();
     const quietMs = this.#context.options.settings['replay.quiet-time'];
-    for (const spout of this.#spouts) for (const task of spout.tasks) task.replayLost(nowMs, standAgain);
-    for (const bolt of this.#bolts) {
+    for (const spout of this.#tasks.spouts)
+      for (const task of spout.tasks) task.replayLost(nowMs, standAgain);
+    for (const bolt of this.#tasks.bolts) {
       for (const task of bolt.tasks) {
         if (task.ledger.marked === 0) continue;
         if (standAgain) for (const { item } of task.ledger.takeUnmoved()) task.onRootLost(item, 'lost');
@@ -511,7 +374,7 @@ export class ExecutorThread {
   #applyPhase(phase: TopologyPhase): void {
     this.#phase = phase;
     const reading = phase.kind === 'active';
-    for (const spout of this.#spouts) for (const task of spout.tasks) task.setReading(reading);
+    for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.setReading(reading);
   }
 
   /** Ticks and ends that are due. */
@@ -519,12 +382,12 @@ export class ExecutorThread {
     let ran = 0;
     // Ends first: a tick whose promise is open holds the end up, so the next tick must not come in between.
     if (!this.#context.acking) {
-      for (const bolt of this.#bolts) ran += bolt.endMarkedTasks();
+      for (const bolt of this.#tasks.bolts) ran += bolt.endMarkedTasks();
     } else if (this.#phase.kind === 'ending') {
       const stage = this.#phase.stages[this.#phase.stage] ?? [];
-      for (const bolt of this.#bolts) if (stage.includes(bolt.component.id)) ran += bolt.end();
+      for (const bolt of this.#tasks.bolts) if (stage.includes(bolt.component.id)) ran += bolt.end();
     }
-    for (const bolt of this.#bolts) {
+    for (const bolt of this.#tasks.bolts) {
       if (bolt.nextTickMs <= nowMs) ran += bolt.tick(nowMs);
     }
     return ran;
@@ -532,11 +395,11 @@ export class ExecutorThread {
 
   #maintain(nowMs: number): void {
     this.#nextMaintenanceMs = nowMs + MAINTENANCE_MS;
-    for (const bolt of this.#bolts) {
+    for (const bolt of this.#tasks.bolts) {
       bolt.updateDepths();
       bolt.expire(nowMs);
     }
-    for (const spout of this.#spouts) {
+    for (const spout of this.#tasks.spouts) {
       for (const task of spout.tasks) {
         task.updateDepths();
         task.retryDeadLetters(nowMs);
@@ -560,7 +423,7 @@ export class ExecutorThread {
   }
 
   #postPositions(): void {
-    const positions = this.#spouts.flatMap((spout) =>
+    const positions = this.#tasks.spouts.flatMap((spout) =>
       spout.tasks.map((task) => task.takePosition()).filter((position) => position !== undefined),
     );
     if (positions.length > 0) this.#options.post({ kind: 'positions', positions });
@@ -568,7 +431,7 @@ export class ExecutorThread {
 
   #oldestPending(nowMs: number): OldestPending | null {
     let oldest: OldestPending | null = null;
-    for (const spout of this.#spouts) {
+    for (const spout of this.#tasks.spouts) {
       for (const task of spout.tasks) {
         const found = task.ledger.oldest();
         if (found === undefined) continue;
@@ -591,10 +454,10 @@ export class ExecutorThread {
   #holderOf(rootTask: number, sequence: number): string | null {
     const isOf = (words: Int32Array, at: number): boolean =>
       words[at + 3] === rootTask && words[at + 5] === sequence;
-    for (const bolt of this.#bolts) {
+    for (const bolt of this.#tasks.bolts) {
       if (bolt.someQueued(isOf)) return `${bolt.component.id} (queued)`;
     }
-    for (const link of this.#linkList)
+    for (const link of this.#routes.links)
       if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
     return null;
   }
@@ -602,26 +465,9 @@ export class ExecutorThread {
   async #close(): Promise<void> {
     this.#flush();
     this.#postPositions();
-    await this.#closeExecutors(this.#bolts, this.#spouts);
+    await this.#tasks.closeAll();
     this.#flush();
     this.#options.post({ kind: 'closed' });
-  }
-
-  async #closeExecutors(bolts: readonly BoltExecutor[], spouts: readonly SpoutExecutor[]): Promise<void> {
-    for (const spout of spouts) for (const task of spout.tasks) await task.source.close();
-    for (const bolt of bolts) {
-      for (const task of bolt.tasks) {
-        try {
-          await task.task.close?.();
-        } catch (error) {
-          this.#options.logger.warn('close.failed', {
-            component: task.component,
-            task: task.number,
-            message: toIsobarError(error).message,
-          });
-        }
-      }
-    }
   }
 }
 

@@ -49,4 +49,26 @@ describe('RowQueue', () => {
       { seed: 7, numRuns: 200 },
     );
   });
+
+  it('lets the rows for one task be taken out, and keeps the order of both', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 100 }), (targets) => {
+        const queue = new RowQueue(4);
+        for (const [n, task] of targets.entries()) queue.push({ n }, null, 0, task, 0, 0, 0, 0, 0, 0, -1, 0);
+        const taken = queue.takeTask(2);
+        const drain = (from: RowQueue): unknown[] => {
+          const rows: unknown[] = [];
+          while (from.size > 0) {
+            rows.push(from.headRow?.['n']);
+            from.shift();
+          }
+          return rows;
+        };
+        const places = targets.map((task, n) => ({ task, n }));
+        expect(drain(taken)).toEqual(places.filter(({ task }) => task === 2).map(({ n }) => n));
+        expect(drain(queue)).toEqual(places.filter(({ task }) => task !== 2).map(({ n }) => n));
+      }),
+      { seed: 4, numRuns: 200 },
+    );
+  });
 });

@@ -87,6 +87,35 @@ export class RowQueue {
     this.size--;
   }
 
+  /** Puts the head at the end of another queue. */
+  moveHeadTo(queue: RowQueue): void {
+    const { words, headWords: at } = this;
+    queue.push(
+      this.headRow,
+      this.headSeveral,
+      words[at]!,
+      words[at + 1]!,
+      words[at + 2]!,
+      words[at + 3]!,
+      words[at + 4]!,
+      words[at + 5]!,
+      words[at + 6]!,
+      words[at + 7]!,
+      words[at + 8]!,
+      words[at + 9]!,
+    );
+    this.shift();
+  }
+
+  /** Takes out the rows for one task, in order; so stay the others. */
+  takeTask(task: number): RowQueue {
+    const taken = new RowQueue();
+    for (let left = this.size; left > 0; left--) {
+      this.moveHeadTo(this.words[this.headWords + Q_TARGET_TASK] === task ? taken : this);
+    }
+    return taken;
+  }
+
   /** Visits the words of each row, oldest first; `visit` returns true to stop. */
   some(visit: (words: Int32Array, at: number) => boolean): boolean {
     for (let i = 0; i < this.size; i++) {

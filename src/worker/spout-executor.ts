@@ -23,6 +23,7 @@ import {
   C_ENDED,
   C_FAILED,
   C_FAILURES_BY_REASON,
+  C_GENERATION,
   C_PENDING,
   C_REPLAYED,
   C_REPLAYS_BY_REASON,
@@ -33,6 +34,7 @@ import {
   P_CALLS,
   P_IN_CALL,
   P_TASK,
+  type CounterBlock,
 } from './counters.js';
 import { isBlocked, NO_ROUTES_YET, type Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
@@ -72,7 +74,6 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   readonly streams: ReadonlyMap<string, StreamOutputs>;
   readonly defaultStream: StreamOutputs | undefined;
   readonly counters: Float64Array;
-  readonly counterBase: number;
   readonly generation: number;
   readonly ledger: TreeLedger<SpoutRow>;
   source!: SpoutSource;
@@ -111,9 +112,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     component: string;
     context: ThreadContext;
     streams: ReadonlyMap<string, StreamOutputs>;
-    counters: Float64Array;
-    counterBase: number;
-    completeSketch: Int32Array;
+    block: CounterBlock;
+    generation: number;
     deadLetters: DeadLetterWriter;
     /** Crashes of this task's thread since it last made progress. */
     crashes: number;
@@ -125,10 +125,10 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.context = options.context;
     this.streams = options.streams;
     this.defaultStream = options.streams.get('default');
-    this.counters = options.counters;
-    this.counterBase = options.counterBase;
-    this.generation = options.context.options.generation;
-    this.#completeSketch = options.completeSketch;
+    this.counters = options.block.counters;
+    this.generation = options.generation;
+    this.counters[C_GENERATION] = options.generation;
+    this.#completeSketch = options.block.sketch;
     this.#deadLetters = options.deadLetters;
     const settings = options.context.options.settings;
     const limit = Math.min(
@@ -154,7 +154,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const canonical = canonicalRow(this, outputs, row);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(canonical, stream, options?.position, readIndex, options?.id, direct);
-    this.counters[this.counterBase + C_EMITTED]!++;
+    this.counters[C_EMITTED]!++;
     this.#emitRow(entry, outputs);
     // Emitted from a callback, not within `next`: the thread may be asleep.
     if (this.context.options.progress[P_IN_CALL] === 0) this.context.options.wake();
@@ -170,10 +170,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       const replayed = this.#nextReplay();
       if (replayed === 'wait') break;
       if (replayed !== undefined) {
-        this.counters[this.counterBase + C_REPLAYED]!++;
-        this.counters[
-          this.counterBase + C_REPLAYS_BY_REASON + FAILURE_REASONS.indexOf(replayed.lastReason ?? 'lost')
-        ]!++;
+        this.counters[C_REPLAYED]!++;
+        this.counters[C_REPLAYS_BY_REASON + FAILURE_REASONS.indexOf(replayed.lastReason ?? 'lost')]!++;
         this.#emitChecked(replayed);
         done++;
         continue;
@@ -329,7 +327,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   /** Emits a row; a row that cannot be emitted fails by its own fault. */
   #emitChecked(row: SpoutRow): void {
     // Counted here, so that a row that cannot even be emitted is one of the rows that the summary speaks of.
-    this.counters[this.counterBase + C_EMITTED]!++;
+    this.counters[C_EMITTED]!++;
     let outputs: StreamOutputs;
     try {
       outputs = streamOf(this, row.stream);
@@ -352,13 +350,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const cause = this.#cause;
     if (!context.acking) {
       cause.rootTask = 0;
-      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
-        outputs,
-        row.row,
-        this.number,
-        cause,
-        row.direct,
-      );
+      this.counters[C_TRANSFERRED]! += context.emit(outputs, row.row, this.number, cause, row.direct);
       this.#finish(row);
       return;
     }
@@ -370,13 +362,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     cause.edgesHigh = 0;
     cause.edgesLow = 0;
     try {
-      this.counters[this.counterBase + C_TRANSFERRED]! += context.emit(
-        outputs,
-        row.row,
-        this.number,
-        cause,
-        row.direct,
-      );
+      this.counters[C_TRANSFERRED]! += context.emit(outputs, row.row, this.number, cause, row.direct);
     } catch (error) {
       this.ledger.remove(sequence);
       this.#onFailed(row, 'user', this.number);
@@ -386,7 +372,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   }
 
   #onComplete(row: SpoutRow, openedMs: number): void {
-    this.counters[this.counterBase + C_ACKED]!++;
+    this.counters[C_ACKED]!++;
     if (row.sampled) this.#completeSketch[sketchBucket((performance.now() - openedMs) * 1000)]!++;
     this.#finish(row);
   }
@@ -414,8 +400,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   }
 
   #onFailed(row: SpoutRow, reason: FailureReason, failingTask: number): void {
-    this.counters[this.counterBase + C_FAILED]!++;
-    this.counters[this.counterBase + C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
+    this.counters[C_FAILED]!++;
+    this.counters[C_FAILURES_BY_REASON + FAILURE_REASONS.indexOf(reason)]!++;
     row.lastReason = reason;
     if (row.readIndex < 0) {
       if (row.id !== undefined) this.source.fail(row.id, reason);
@@ -453,7 +439,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         reason: row.lastReason ?? 'user',
         atMs: this.context.options.clock.wallMs(),
       });
-      this.counters[this.counterBase + C_DEAD_LETTERS]!++;
+      this.counters[C_DEAD_LETTERS]!++;
       this.context.options.post({ kind: 'dead-letter-file', path });
       this.#finish(row);
     } catch (error) {
@@ -471,17 +457,16 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const waiting = this.#replays.length - this.#replayAt + this.#alone.length + this.#unwritten.length;
     const pending = this.ledger.pending + waiting + (this.#reading ? this.source.buffered : 0);
     const ended = this.source.ended && this.source.buffered === 0;
-    const base = this.counterBase;
-    this.counters[base + C_PENDING] = pending;
-    const treesBefore = this.counters[base + C_TREES]!;
-    this.counters[base + C_TREES] = this.ledger.pending;
+    this.counters[C_PENDING] = pending;
+    const treesBefore = this.counters[C_TREES]!;
+    this.counters[C_TREES] = this.ledger.pending;
     if (this.context.aloneTask === this.number && this.ledger.pending === 0) {
       this.context.aloneTask = 0;
       // Other tasks of this thread may have waited for that row.
       if (treesBefore > 0) this.context.options.wake();
     }
-    this.counters[base + C_ENDED] = ended ? 1 : 0;
-    this.counters[base + C_STOPPED] = this.#reading ? 0 : 1;
+    this.counters[C_ENDED] = ended ? 1 : 0;
+    this.counters[C_STOPPED] = this.#reading ? 0 : 1;
     if (ended && !this.context.acking && !this.#endMarksSent) {
       this.#endMarksSent = true;
       sendEndMarks(this);
@@ -494,12 +479,20 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
 export class SpoutExecutor {
   readonly component: ComponentDescription;
-  readonly tasks: readonly SpoutTaskRunner[];
+  readonly tasks: SpoutTaskRunner[] = [];
   #turn = 0;
 
-  constructor(component: ComponentDescription, tasks: readonly SpoutTaskRunner[]) {
+  constructor(component: ComponentDescription) {
     this.component = component;
-    this.tasks = tasks;
+  }
+
+  add(task: SpoutTaskRunner): void {
+    this.tasks.push(task);
+    this.tasks.sort((a, b) => a.number - b.number);
+  }
+
+  remove(task: SpoutTaskRunner): void {
+    this.tasks.splice(this.tasks.indexOf(task), 1);
   }
 
   /** A spout is never inside a cycle, so it has no cycle gates. */

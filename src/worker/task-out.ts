@@ -25,7 +25,6 @@ export interface EmittingTask {
   readonly streams: ReadonlyMap<string, StreamOutputs>;
   readonly defaultStream: StreamOutputs | undefined;
   readonly counters: Float64Array;
-  readonly counterBase: number;
 }
 
 /** Finds a declared stream and checks the row against it. */
@@ -105,8 +104,8 @@ export class BoltOut implements RuntimeOut, EmitCause {
     const canonical = canonicalRow(task, outputs, row);
     const cause = options?.anchors === undefined ? this.#ownCause() : joinAnchors(options.anchors);
     const sent = task.context.emit(outputs, canonical, task.number, cause, direct);
-    task.counters[task.counterBase + C_EMITTED]!++;
-    task.counters[task.counterBase + C_TRANSFERRED]! += sent;
+    task.counters[C_EMITTED]!++;
+    task.counters[C_TRANSFERRED]! += sent;
     // Emitted by a call whose promise is open: the thread may be asleep.
     if (task.context.options.progress[P_IN_CALL] === 0) task.context.options.wake();
   }

@@ -30,7 +30,7 @@ export class ThreadHost {
   readonly generation: number;
   readonly doorbell: SharedArrayBuffer = Doorbell.allocate();
   readonly fromThread: RingReader;
-  /** Executors that run (their tasks take rows). */
+  /** Tasks that take rows. */
   readonly started = new Set<number>();
   loaded = false;
   gone = false;

@@ -101,7 +101,15 @@ async function main(): Promise<void> {
     progress: new Int32Array(start.progress),
   });
   const factory = createFactory(context, tasks, logger);
-  const thread = new ExecutorThread({ start, context, factory, clock: systemClock, logger, post });
+  const thread = new ExecutorThread({
+    start,
+    context,
+    factory,
+    clock: systemClock,
+    logger,
+    post,
+    onBroken: crash,
+  });
   wake = () => thread.wake();
   // One after the other: starting an executor waits for user code, and a later message must not overtake it.
   let handled: Promise<void> = Promise.resolve();

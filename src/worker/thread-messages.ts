@@ -22,14 +22,16 @@ export interface ThreadStart {
   readonly mainDoorbell: SharedArrayBuffer;
 }
 
-export interface ExecutorStart {
-  readonly range: ExecutorRange;
+export interface TaskStart {
+  readonly task: number;
   readonly component: string;
   readonly counters: SharedArrayBuffer;
-  /** Stored positions of its tasks (spouts), undefined entries left out. */
-  readonly positions: readonly StoredPosition[];
-  /** Rows to be dead-lettered or replayed alone after repeated crashes, by task. */
-  readonly crashes: readonly (readonly [task: number, crashes: number])[];
+  /** Of this life of the task: higher than that of any life before. */
+  readonly generation: number;
+  /** Where a spout goes on; undefined: from the start. */
+  readonly position: StoredPosition | undefined;
+  /** Crashes since a row of it last got through (spouts). */
+  readonly crashes: number;
 }
 
 /** One destination thread as an executor thread sees it. */
@@ -49,8 +51,11 @@ export interface EndpointRoute {
 export type ToThread =
   /** First of all: the numbering of all tasks. */
   | { readonly kind: 'tasks'; readonly tasks: readonly ComponentTasks[] }
-  | { readonly kind: 'start-executors'; readonly executors: readonly ExecutorStart[] }
-  | { readonly kind: 'stop-executors'; readonly ranges: readonly ExecutorRange[] }
+  /** Which tasks share an executor from now on; those that run stay as they are. */
+  | { readonly kind: 'executors'; readonly ranges: readonly ExecutorRange[] }
+  | { readonly kind: 'start-tasks'; readonly tasks: readonly TaskStart[] }
+  /** At once: rows that wait for these tasks fail as moved. */
+  | { readonly kind: 'stop-tasks'; readonly tasks: readonly number[] }
   | {
       readonly kind: 'routes';
       readonly version: number;
@@ -77,8 +82,10 @@ export type FromThread =
   | { readonly kind: 'loaded' }
   /** The thread cannot run this topology at all. */
   | { readonly kind: 'unusable'; readonly error: ErrorRecord }
-  | { readonly kind: 'started'; readonly range: ExecutorRange }
-  | { readonly kind: 'stopped'; readonly ranges: readonly ExecutorRange[] }
+  /** They take rows. */
+  | { readonly kind: 'started'; readonly tasks: readonly number[] }
+  /** They are closed. */
+  | { readonly kind: 'stopped'; readonly tasks: readonly number[] }
   | { readonly kind: 'routes-applied'; readonly version: number }
   | { readonly kind: 'positions'; readonly positions: readonly StoredPosition[] }
   | { readonly kind: 'error'; readonly error: ThreadError }

@@ -41,7 +41,7 @@ import { dealToThreads, type Assignment, type ExecutorRange } from '../schedulin
 import type { TopologyDescription } from '../topology/index.js';
 import { CrashRecord } from './crash-record.js';
 import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
-import { componentOf, ExecutorBook, type HostedExecutor } from './executor-book.js';
+import { componentOf, rangesOf, TaskBook, tasksOf, type HostedTask } from './task-book.js';
 import { QuietWatch } from './quiet-watch.js';
 import { ReportBook } from './report-book.js';
 import { SupervisorLink } from './supervisor-link.js';
@@ -90,7 +90,10 @@ export class WorkerProcess {
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
   readonly #threads: ThreadPlace[] = [];
-  readonly #executors = new ExecutorBook();
+  readonly #tasks = new TaskBook();
+  readonly #spouts: ReadonlySet<string>;
+  /** Executors of this slot without the ackers. */
+  #executors: readonly ExecutorRange[] = [];
   readonly #ackers: ExecutorRange[] = [];
   readonly #endpoints = new EndpointTable();
   readonly #book = new ReportBook();
@@ -120,6 +123,9 @@ export class WorkerProcess {
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
     this.#description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
+    this.#spouts = new Set(
+      this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id),
+    );
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#crashRecord = new CrashRecord(launch.directory, options.logger);
     this.#link = new SupervisorLink({
@@ -217,15 +223,12 @@ export class WorkerProcess {
       threads: this.#threads.flatMap(({ host, restarts }, index) => {
         if (host === undefined) return [];
         const observed = host.observe(nowMs, stuckMs);
-        const executors = [
-          ...(index === 0 ? this.#ackers : []),
-          ...this.#executors.ofThread(index).map(({ range }) => range),
-        ];
+        const executors = [...(index === 0 ? this.#ackers : []), ...this.#executorsOf(index)];
         const component = observed.task === null ? null : componentOf(tasks, observed.task);
         return [threadReport(host, observed, component, executors, restarts)];
       }),
-      tasks: this.#executors.taskReports(),
-      components: this.#executors.componentReports((component) => this.#book.userCounters(component)),
+      tasks: this.#tasks.taskReports(),
+      components: this.#tasks.componentReports((component) => this.#book.userCounters(component)),
       errors: this.#book.errors,
       lostStates: this.#book.lostStates,
       oldestPending: this.#book.oldestPending,
@@ -253,9 +256,9 @@ export class WorkerProcess {
   #isReady(): boolean {
     const assignment = this.#assignment;
     if (assignment === undefined) return false;
-    const started = this.#executors.all().every(({ range, thread }) => {
+    const started = this.#tasks.all().every(({ task, thread }) => {
       const host = this.#threads[thread]?.host;
-      return host !== undefined && !host.gone && host.started.has(range[0]);
+      return host !== undefined && !host.gone && host.started.has(task);
     });
     return started && this.#routesComplete(assignment);
   }
@@ -303,15 +306,18 @@ export class WorkerProcess {
       ...wanted.filter(({ component }) => component === ACKER).map(({ range }) => range),
     );
     const runnable = wanted.filter(({ component }) => !component.startsWith('__'));
-    const stopped = this.#executors
-      .all()
-      .filter(({ range }) => !runnable.some((one) => sameRange(one.range, range)));
-    for (const executor of stopped) {
-      this.#threads[executor.thread]?.host?.post({ kind: 'stop-executors', ranges: [executor.range] });
-      this.#threads[executor.thread]?.host?.started.delete(executor.range[0]);
-      this.#executors.remove(executor.range[0]);
+    this.#executors = runnable.map(({ range }) => range);
+    const wantedTasks = new Set(tasksOf(this.#executors));
+    const stopped = this.#tasks.all().filter(({ task }) => !wantedTasks.has(task));
+    for (const { task, thread } of stopped) {
+      const host = this.#threads[thread]?.host;
+      host?.post({ kind: 'stop-tasks', tasks: [task] });
+      host?.started.delete(task);
+      this.#tasks.remove(task);
     }
-    const fresh = runnable.filter(({ range }) => this.#executors.get(range[0]) === undefined);
+    const fresh = runnable.filter(({ range }) =>
+      tasksOf([range]).some((task) => this.#tasks.get(task) === undefined),
+    );
     if (first) {
       const count = this.#threadCount(runnable.length);
       for (let index = 0; index < count; index++)
@@ -321,26 +327,36 @@ export class WorkerProcess {
           backoffMs: this.#settings['worker.restart-backoff'],
         });
       const places = dealToThreads(fresh, count);
-      fresh.forEach(({ range, component }, i) => {
-        const { crashes } = this.#executors.add(range, component, places[i]!);
-        for (let task = range[0]; task <= range[1]; task++) {
-          const before = this.#crashRecord.crashesOf(task);
-          if (before > 0) crashes.set(task, before);
-        }
-      });
+      fresh.forEach(({ range, component }, i) => this.#addTasks(range, component, places[i]!));
       // The generation of the launch serves the first life of every thread.
-      for (let index = 0; index < count; index++)
-        this.#startThread(index, this.#launch.generation, this.#executors.ofThread(index));
+      for (let index = 0; index < count; index++) this.#startThread(index, this.#launch.generation);
     } else {
+      for (const host of this.#hosts()) host.post({ kind: 'executors', ranges: this.#executors });
       for (const { range, component } of fresh) {
         const thread = this.#leastLoadedThread();
-        const executor = this.#executors.add(range, component, thread);
+        const tasks = this.#addTasks(range, component, thread);
         const host = this.#threads[thread]?.host;
-        if (host !== undefined && !host.gone && host.loaded) await this.#startExecutors(host, [executor]);
+        if (host !== undefined && !host.gone && host.loaded) await this.#startTasks(host, tasks);
       }
     }
     this.#scheduleRoutes(stopped.length > 0);
     this.#changed();
+  }
+
+  #addTasks(range: ExecutorRange, component: string, thread: number): HostedTask[] {
+    return tasksOf([range])
+      .filter((task) => this.#tasks.get(task) === undefined)
+      .map((task) => {
+        const hosted = this.#tasks.add(task, component, this.#spouts.has(component), thread);
+        hosted.crashes = this.#crashRecord.crashesOf(task);
+        return hosted;
+      });
+  }
+
+  /** Executors, or what a thread has of them. */
+  #executorsOf(thread: number): ExecutorRange[] {
+    const here = new Set(this.#tasks.ofThread(thread).map(({ task }) => task));
+    return this.#executors.flatMap((range) => rangesOf(tasksOf([range]).filter((task) => here.has(task))));
   }
 
   #threadCount(executors: number): number {
@@ -357,7 +373,7 @@ export class WorkerProcess {
   #leastLoadedThread(): number {
     let best = 0;
     for (let index = 1; index < this.#threads.length; index++) {
-      if (this.#executors.ofThread(index).length < this.#executors.ofThread(best).length) best = index;
+      if (this.#executorsOf(index).length < this.#executorsOf(best).length) best = index;
     }
     return best;
   }
@@ -377,7 +393,7 @@ export class WorkerProcess {
 
   // ── threads ──
 
-  #startThread(index: number, generation: number, executors: readonly HostedExecutor[]): void {
+  #startThread(index: number, generation: number): void {
     const place = this.#threads[index]!;
     const { launch } = this.#options;
     const host = new ThreadHost(
@@ -404,51 +420,46 @@ export class WorkerProcess {
     );
     place.host = host;
     host.post({ kind: 'tasks', tasks: this.#assignment!.tasks });
+    host.post({ kind: 'executors', ranges: this.#executors });
     host.post({ kind: 'phase', phase: this.#phase });
     this.#logger.info('thread.started', {
       thread: index,
       generation,
-      executors: executors.map(({ range }) => range),
+      executors: this.#executorsOf(index),
     });
   }
 
-  async #startExecutors(host: ThreadHost, executors: readonly HostedExecutor[]): Promise<void> {
-    const spouts = new Set(
-      this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id),
-    );
+  async #startTasks(host: ThreadHost, tasks: readonly HostedTask[]): Promise<void> {
     let positions: readonly StoredPosition[] = [];
-    if (executors.some(({ component }) => spouts.has(component)))
-      positions = await this.#link.readPositions();
+    if (tasks.some(({ isSpout }) => isSpout)) positions = await this.#link.readPositions();
     // What a newer assignment took away while the positions were read must not start here any more.
-    const wanted = executors.filter((executor) => this.#executors.get(executor.range[0]) === executor);
+    const wanted = tasks.filter((hosted) => this.#tasks.get(hosted.task) === hosted);
     host.post({
-      kind: 'start-executors',
-      executors: wanted.map(({ range, component, counters, crashes }) => ({
-        range,
+      kind: 'start-tasks',
+      tasks: wanted.map(({ task, component, counters, crashes }) => ({
+        task,
         component,
         counters,
-        positions: this.#startPositions(range, positions),
-        crashes: [...crashes],
+        generation: host.generation,
+        position: this.#startPosition(task, positions),
+        crashes,
       })),
     });
   }
 
-  /** The stored positions of an executor's tasks; in the first life, a row that was out alone is met first. */
-  #startPositions(range: ExecutorRange, stored: readonly StoredPosition[]): StoredPosition[] {
-    const positions = new Map(stored.map((position) => [position.task, position]));
-    for (let task = range[0]; task <= range[1]; task++) {
-      const position = this.#firstLife ? this.#crashRecord.positionOf(task) : undefined;
-      if (position !== undefined)
-        positions.set(task, { task, generation: this.#launch.generation, position });
-    }
-    return [...positions.values()].filter(({ task }) => range[0] <= task && task <= range[1]);
+  /** The stored position of a task; in the first life, a row that was out alone is met first. */
+  #startPosition(task: number, stored: readonly StoredPosition[]): StoredPosition | undefined {
+    const position = this.#firstLife ? this.#crashRecord.positionOf(task) : undefined;
+    return position === undefined
+      ? stored.find((one) => one.task === task)
+      : { task, generation: this.#launch.generation, position };
   }
 
   #onThreadMessage(host: ThreadHost, message: FromThread): void {
     switch (message.kind) {
       case 'loaded':
         host.loaded = true;
-        void this.#startExecutors(host, this.#executors.ofThread(host.index));
+        void this.#startTasks(host, this.#tasks.ofThread(host.index));
         this.#scheduleRoutes(false);
         break;
       case 'unusable':
@@ -460,7 +471,7 @@ export class WorkerProcess {
         this.#link.unusable(message.error);
         break;
       case 'started':
-        host.started.add(message.range[0]);
+        for (const task of message.tasks) host.started.add(task);
         this.#scheduleRoutes(false);
         this.#changed();
         break;
@@ -472,11 +483,9 @@ export class WorkerProcess {
         break;
       case 'positions':
         for (const { task } of message.positions) {
-          for (const executor of this.#executors.ofThread(host.index)) {
-            // Progress: what crashes from here on has another cause, but stays under suspicion for one crash.
-            if (executor.range[0] <= task && task <= executor.range[1] && executor.crashes.has(task))
-              executor.crashes.set(task, 1);
-          }
+          const hosted = this.#tasks.get(task);
+          // Progress: what crashes from here on has another cause, but stays under suspicion for one crash.
+          if (hosted !== undefined) hosted.crashes = Math.min(hosted.crashes, 1);
         }
         this.#crashRecord.onProgress();
         this.#link.storePositions(message.positions);
@@ -528,8 +537,8 @@ export class WorkerProcess {
     );
     this.#book.forgetThread(host.index);
     this.#noteLostStates(host.index);
-    this.#executors.noteCrash(host.index);
-    this.#executors.resetDepths(host.index);
+    this.#tasks.noteCrash(host.index);
+    this.#tasks.resetDepths(host.index);
     for (const other of this.#hosts()) other.forgetRingTo(host);
     this.#scheduleRoutes(true);
     this.#changed();
@@ -543,7 +552,7 @@ export class WorkerProcess {
       this.#link.nextGeneration(),
       new Promise<void>((resolve) => setTimeout(resolve, pauseMs)),
     ]);
-    if (!this.#isStopping()) this.#startThread(host.index, generation, this.#executors.ofThread(host.index));
+    if (!this.#isStopping()) this.#startThread(host.index, generation);
   }
 
   #isStopping(): boolean {
@@ -554,11 +563,8 @@ export class WorkerProcess {
     const stateful = new Set(
       this.#description.components.filter((component) => component.stateful).map(({ id }) => id),
     );
-    for (const { range, component } of this.#executors.ofThread(thread)) {
-      if (!stateful.has(component)) continue;
-      for (let task = range[0]; task <= range[1]; task++) {
-        this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() });
-      }
+    for (const { task, component } of this.#tasks.ofThread(thread)) {
+      if (stateful.has(component)) this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() });
     }
   }
 
@@ -577,7 +583,7 @@ export class WorkerProcess {
   /** Nothing is executed anywhere while trees are pending: their rows are nowhere, so they are replayed. */
   #watchQuiet(): void {
     const nowMs = this.#clock.nowMs();
-    const { progress, queued, pendingTrees } = this.#executors.activity();
+    const { progress, queued, pendingTrees } = this.#tasks.activity();
     const inCode = this.#hosts().some(({ isInCall }) => isInCall);
     const peers = new Set(this.#endpoints.all().flatMap(({ peer }) => this.#peerKeys[peer] ?? []));
     const busy = inCode || queued > 0 || !this.#isReady();
@@ -608,10 +614,7 @@ export class WorkerProcess {
       (host): AnnouncedThread => ({
         index: host.index,
         generation: host.generation,
-        started: this.#executors
-          .ofThread(host.index)
-          .map(({ range }) => range)
-          .filter(([first]) => host.started.has(first)),
+        started: rangesOf(host.started),
       }),
     );
     const lostHere = this.#endpoints.replace(-1, threads);
@@ -794,8 +797,4 @@ function lastTask(assignment: Assignment): number {
   let last = 0;
   for (const tasks of assignment.tasks) last = Math.max(last, tasks.last);
   return last;
-}
-
-function sameRange(a: ExecutorRange, b: ExecutorRange): boolean {
-  return a[0] === b[0] && a[1] === b[1];
 }

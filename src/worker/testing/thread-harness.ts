@@ -11,7 +11,12 @@ import {
 } from '../../base/index.js';
 import type { StoredPosition, TopologyPhase } from '../../coordination/index.js';
 import { allocateRing, Doorbell } from '../../messaging/index.js';
-import { dealToThreads, planTopology, type ComponentTasks } from '../../scheduling/index.js';
+import {
+  dealToThreads,
+  planTopology,
+  type ComponentTasks,
+  type ExecutorRange,
+} from '../../scheduling/index.js';
 import { buildTopology, graphStages } from '../../topology/index.js';
 import { EdgeIds } from '../acking/edge-ids.js';
 import {
@@ -24,11 +29,10 @@ import {
   C_QUEUED,
   C_REPLAYED,
   C_STOPPED,
-  COUNTER_FIELDS,
   PROGRESS_WORDS,
 } from '../counters.js';
 import { EndpointTable } from '../endpoints.js';
-import { ExecutorBook, type HostedExecutor } from '../executor-book.js';
+import { rangesOf, TaskBook, tasksOf } from '../task-book.js';
 import { createFactory } from '../executor-factory.js';
 import { ExecutorThread } from '../executor-thread.js';
 import { ThreadContext } from '../thread-context.js';
@@ -86,7 +90,8 @@ export class ThreadHarness {
   /** What ended a thread's handling of messages, where it was not a crash that was asked for. */
   readonly crashes: string[] = [];
   readonly tasks: readonly ComponentTasks[];
-  readonly book = new ExecutorBook();
+  readonly book = new TaskBook();
+  #executors: readonly ExecutorRange[];
   readonly #stages: string[][];
   readonly #acking: boolean;
   readonly #options: HarnessOptions;
@@ -96,6 +101,7 @@ export class ThreadHarness {
   readonly #threads: HarnessThread[] = [];
   readonly #rings = new Map<string, SharedArrayBuffer>();
   #phase: TopologyPhase | undefined;
+  readonly #onStopped = new Map<number, () => void>();
   #version = 0;
   #generation = 1;
 
@@ -110,11 +116,19 @@ export class ThreadHarness {
     this.#acking = plan.tasks.some(({ component }) => component === '__acker');
     const runnable = plan.executors.filter(({ component }) => !component.startsWith('__'));
     const places = dealToThreads(runnable, options.threads);
+    this.#executors = runnable.map(({ range }) => range);
+    const spouts = this.#spouts();
     runnable.forEach(({ range, component }, i) => {
-      this.book.add(range, component, options.place?.(component, range[0]) ?? places[i]!);
+      for (const task of tasksOf([range]))
+        this.book.add(
+          task,
+          component,
+          spouts.includes(component),
+          options.place?.(component, range[0]) ?? places[i]!,
+        );
     });
     for (let index = 0; index < options.threads; index++) this.#threads.push(this.#createThread(index));
-    for (const entry of this.#threads) this.#startExecutors(entry);
+    for (const entry of this.#threads) this.#startTasks(entry);
   }
 
   /** Totals of a component over its tasks. */
@@ -130,16 +144,14 @@ export class ThreadHarness {
       ended: true,
       stopped: true,
     };
-    for (const executor of this.book.all()) {
-      if (executor.component !== component) continue;
-      const { counters } = executor.block;
-      for (let base = 0; base < counters.length; base += COUNTER_FIELDS) {
-        for (const [name, field] of Object.entries(FIELD_OF)) {
-          (totals as unknown as Record<string, number>)[name]! += counters[base + field]!;
-        }
-        totals.ended &&= counters[base + C_ENDED] === 1;
-        totals.stopped &&= counters[base + C_STOPPED] === 1;
+    for (const hosted of this.book.all()) {
+      if (hosted.component !== component) continue;
+      const { counters } = hosted.block;
+      for (const [name, field] of Object.entries(FIELD_OF)) {
+        (totals as unknown as Record<string, number>)[name]! += counters[field]!;
       }
+      totals.ended &&= counters[C_ENDED] === 1;
+      totals.stopped &&= counters[C_STOPPED] === 1;
     }
     return totals;
   }
@@ -167,20 +179,27 @@ export class ThreadHarness {
     await victim.running;
     this.#threads[index] = this.#createThread(index);
     this.#tellAll({ kind: 'mark' });
-    this.#startExecutors(this.#threads[index]);
+    this.#startTasks(this.#threads[index]);
   }
 
-  /** Stops the executor of a task and starts it again, in another thread if one is given, as a new assignment does. */
+  /** Stops a task and starts it again, in another thread if one is given, without moving it as planned. */
   async move(task: number, toThread?: number): Promise<void> {
-    const executor = this.book.get(task)!;
-    const from = this.#threads[executor.thread]!;
+    const hosted = this.book.get(task)!;
+    const from = this.#threads[hosted.thread]!;
+    const stopped = new Promise<void>((resolve) => this.#onStopped.set(task, resolve));
     from.started.delete(task);
-    this.#post(from, { kind: 'stop-executors', ranges: [executor.range] });
+    this.#post(from, { kind: 'stop-tasks', tasks: [task] });
     this.#sendRoutes(true);
-    await from.handled;
+    await stopped;
     this.#tellAll({ kind: 'mark' });
-    executor.thread = toThread ?? executor.thread;
-    this.#startExecutors(this.#threads[executor.thread]!, task);
+    hosted.thread = toThread ?? hosted.thread;
+    this.#startTasks(this.#threads[hosted.thread]!, [task]);
+  }
+
+  /** Cuts the tasks into other executors, as a rebalance does. */
+  regroup(executors: readonly ExecutorRange[]): void {
+    this.#executors = executors;
+    this.#tellAll({ kind: 'executors', ranges: executors });
   }
 
   /** As a worker says it when nothing at all has been done for the message time-out. */
@@ -279,6 +298,7 @@ export class ThreadHarness {
       clock: systemClock,
       logger: silentLogger,
       post: (message) => context.options.post(message),
+      onBroken: (error) => this.#onFault(entry, error),
     });
     wake = () => thread.wake();
     const entry: HarnessThread = {
@@ -303,39 +323,42 @@ export class ThreadHarness {
   #post(entry: HarnessThread, message: ToThread): void {
     entry.handled = entry.handled
       .then(() => entry.thread.onMessage(message))
-      .catch((error: unknown) => {
-        if (entry.muted) return;
-        const { code, message: text } = toIsobarError(error, 'USER_CODE_FAILED');
-        this.crashes.push(`${code}: ${text}`);
-      });
+      .catch((error: unknown) => this.#onFault(entry, error));
   }
 
-  #startExecutors(entry: HarnessThread, only?: number): void {
+  #onFault(entry: HarnessThread, error: unknown): void {
+    if (entry.muted) return;
+    const { code, message } = toIsobarError(error, 'USER_CODE_FAILED');
+    this.crashes.push(`${code}: ${message}`);
+  }
+
+  #startTasks(entry: HarnessThread, only?: readonly number[]): void {
+    const hosted = this.book.ofThread(entry.index).filter(({ task }) => only?.includes(task) ?? true);
+    this.#post(entry, { kind: 'executors', ranges: this.#executors });
     this.#post(entry, {
-      kind: 'start-executors',
-      executors: this.#executorsOf(entry, only).map(({ range, component, counters, crashes }) => ({
-        range,
+      kind: 'start-tasks',
+      tasks: hosted.map(({ task, component, counters, crashes }) => ({
+        task,
         component,
         counters,
-        crashes: [...crashes],
-        positions: [...(this.#options.positions ?? []), ...this.storedPositions.values()]
-          .filter(({ task }) => range[0] <= task && task <= range[1])
-          .slice(-1),
+        crashes,
+        generation: entry.generation,
+        position: [...(this.#options.positions ?? []), ...this.storedPositions.values()]
+          .filter((stored) => stored.task === task)
+          .at(-1),
       })),
     });
-  }
-
-  #executorsOf(entry: HarnessThread, only: number | undefined): readonly HostedExecutor[] {
-    const hosted = this.book.ofThread(entry.index);
-    return only === undefined ? hosted : hosted.filter(({ range }) => range[0] === only);
   }
 
   #onMessage(entry: HarnessThread, message: FromThread): void {
     if (entry.muted) return;
     switch (message.kind) {
       case 'started':
-        entry.started.add(message.range[0]);
+        for (const task of message.tasks) entry.started.add(task);
         this.#sendRoutes(false);
+        break;
+      case 'stopped':
+        for (const task of message.tasks) this.#onStopped.get(task)?.();
         break;
       case 'error':
         this.errors.push(message.error);
@@ -362,10 +385,7 @@ export class ThreadHarness {
       alive.map(({ index, generation, started }) => ({
         index,
         generation,
-        started: this.book
-          .ofThread(index)
-          .map(({ range }) => range)
-          .filter(([first]) => started.has(first)),
+        started: rangesOf(started),
       })),
     );
     const endpointOfTask = this.#endpoints.endpointOfTask(Math.max(...this.tasks.map(({ last }) => last)));

@@ -1,0 +1,180 @@
+/**
+ * The tasks of this worker: which thread hosts each, and their counters, which outlive a restart of the thread and a change
+ * of it. What tasks that have left have counted stays in the sums, so that no total of this worker goes backwards.
+ */
+import { toSketchPairs } from '../base/index.js';
+import type { ComponentReport, TaskReport } from '../coordination/index.js';
+import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
+import {
+  allocateCounters,
+  C_ACKED,
+  C_DEAD_LETTERS,
+  C_EMITTED,
+  C_ENDED,
+  C_EXECUTED,
+  C_FAILED,
+  C_FAILURES_BY_REASON,
+  C_GENERATION,
+  C_PENDING,
+  C_QUEUED,
+  C_REPLAYED,
+  C_REPLAYS_BY_REASON,
+  C_STOPPED,
+  C_TRANSFERRED,
+  C_TREES,
+  FAILURE_REASONS,
+  openCounters,
+  type CounterBlock,
+} from './counters.js';
+
+export interface HostedTask {
+  readonly task: number;
+  readonly component: string;
+  readonly isSpout: boolean;
+  thread: number;
+  readonly counters: SharedArrayBuffer;
+  readonly block: CounterBlock;
+  /** Crashes of its thread since a row of it last got through (spouts). */
+  crashes: number;
+}
+
+export class TaskBook {
+  readonly #tasks = new Map<number, HostedTask>();
+
+  add(task: number, component: string, isSpout: boolean, thread: number): HostedTask {
+    const counters = allocateCounters();
+    const block = openCounters(counters);
+    const hosted: HostedTask = { task, component, isSpout, thread, counters, block, crashes: 0 };
+    this.#tasks.set(task, hosted);
+    return hosted;
+  }
+
+  remove(task: number): void {
+    this.#tasks.delete(task);
+  }
+
+  get(task: number): HostedTask | undefined {
+    return this.#tasks.get(task);
+  }
+
+  all(): readonly HostedTask[] {
+    return [...this.#tasks.values()];
+  }
+
+  ofThread(thread: number): readonly HostedTask[] {
+    return this.all().filter((hosted) => hosted.thread === thread);
+  }
+
+  /**
+   * Counts a crash of a thread for each spout task that had rows out: one of them may be behind it. A thread that ends
+   * while its tasks are prepared, or that has read nothing, says nothing about any row. Call it before `resetDepths`.
+   */
+  noteCrash(thread: number): void {
+    for (const hosted of this.ofThread(thread)) if (hosted.block.counters[C_TREES]! > 0) hosted.crashes++;
+  }
+
+  /** Depths and flags of a thread that is gone mean nothing any more; totals stay. */
+  resetDepths(thread: number): void {
+    for (const { block } of this.ofThread(thread)) {
+      // A root task that is gone still owes an answer: nobody may take it for complete.
+      for (const field of [C_QUEUED, C_PENDING, C_ENDED, C_STOPPED, C_TREES]) block.counters[field] = 0;
+    }
+  }
+
+  /** Sums over all tasks, for the watch over a worker that does nothing. */
+  activity(): { readonly progress: number; readonly queued: number; readonly pendingTrees: number } {
+    let [progress, queued, pendingTrees] = [0, 0, 0];
+    for (const { counters } of this.#blocks()) {
+      for (const field of [C_EMITTED, C_EXECUTED, C_ACKED, C_FAILED]) progress += counters[field]!;
+      queued += counters[C_QUEUED]!;
+      pendingTrees += counters[C_PENDING]!;
+    }
+    return { progress, queued, pendingTrees };
+  }
+
+  taskReports(): TaskReport[] {
+    return this.all().map(({ task, component, block: { counters } }): TaskReport => {
+      const at = (field: number): number => counters[field]!;
+      return {
+        task,
+        component,
+        emitted: at(C_EMITTED),
+        transferred: at(C_TRANSFERRED),
+        executed: at(C_EXECUTED),
+        acked: at(C_ACKED),
+        failed: at(C_FAILED),
+        replayed: at(C_REPLAYED),
+        deadLetters: at(C_DEAD_LETTERS),
+        queued: at(C_QUEUED),
+        pending: at(C_PENDING),
+        ended: at(C_ENDED) === 1,
+        stopped: at(C_STOPPED) === 1,
+        generation: at(C_GENERATION),
+      };
+    });
+  }
+
+  componentReports(userCounters: (component: string) => Record<string, number>): ComponentReport[] {
+    const byComponent = new Map<string, HostedTask[]>();
+    for (const hosted of this.#tasks.values()) {
+      const list = byComponent.get(hosted.component);
+      if (list === undefined) byComponent.set(hosted.component, [hosted]);
+      else list.push(hosted);
+    }
+    return [...byComponent].map(([component, tasks]) => {
+      const blocks = tasks.map(({ block }) => block);
+      const latency = toSketchPairs(sumSketches(blocks));
+      const isSpout = tasks[0]!.isSpout;
+      return {
+        component,
+        executeMicros: isSpout ? [] : latency,
+        completeMicros: isSpout ? latency : [],
+        failures: sumReasons(blocks, C_FAILURES_BY_REASON),
+        replays: sumReasons(blocks, C_REPLAYS_BY_REASON),
+        counters: userCounters(component),
+      };
+    });
+  }
+
+  #blocks(): CounterBlock[] {
+    return this.all().map(({ block }) => block);
+  }
+}
+
+/** Component of a task by the numbering. */
+export function componentOf(tasks: readonly ComponentTasks[], task: number): string | null {
+  return tasks.find(({ first, last }) => first <= task && task <= last)?.component ?? null;
+}
+
+export function tasksOf(ranges: readonly ExecutorRange[]): number[] {
+  return ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+}
+
+/** Ascending task numbers as ranges. */
+export function rangesOf(tasks: Iterable<number>): ExecutorRange[] {
+  const ranges: [number, number][] = [];
+  for (const task of [...tasks].sort((a, b) => a - b)) {
+    const last = ranges.at(-1);
+    if (last?.[1] === task - 1) last[1] = task;
+    else ranges.push([task, task]);
+  }
+  return ranges;
+}
+
+function sumSketches(blocks: readonly CounterBlock[]): Int32Array {
+  const [only] = blocks;
+  if (blocks.length === 1) return only!.sketch;
+  const sum = new Int32Array(only!.sketch.length);
+  for (const { sketch } of blocks) for (let i = 0; i < sum.length; i++) sum[i]! += sketch[i]!;
+  return sum;
+}
+
+function sumReasons(blocks: readonly CounterBlock[], firstField: number): Record<string, number> {
+  const sums: Record<string, number> = {};
+  FAILURE_REASONS.forEach((reason, place) => {
+    let sum = 0;
+    for (const { counters } of blocks) sum += counters[firstField + place]!;
+    if (sum > 0) sums[reason] = sum;
+  });
+  return sums;
+}
