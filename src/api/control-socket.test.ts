@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ChannelServer, connectChannel, IsobarError } from '../base/index.js';
+import { type ChannelServer, connectChannel, IsobarError, silentLogger } from '../base/index.js';
 import type { Nimbus, SubmitRequest } from '../nimbus/index.js';
 import { connectControl, serveControl } from './control-socket.js';
 
@@ -33,7 +33,7 @@ beforeEach(async () => {
     status: async () => ({ atMs: 1, nimbusId: 'n1', supervisors: [], topologies: [] }),
     close: async () => undefined,
   };
-  server = await serveControl(path, nimbus);
+  server = await serveControl(path, nimbus, silentLogger);
 });
 
 afterEach(async () => {

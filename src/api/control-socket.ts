@@ -7,6 +7,7 @@ import {
   type ChannelServer,
   connectChannel,
   IsobarError,
+  type Logger,
   serveChannels,
 } from '../base/index.js';
 import type { Nimbus } from '../nimbus/index.js';
@@ -37,8 +38,12 @@ export interface ControlClient {
 const REQUEST_TIMEOUT_MS = 30_000;
 
 /** Serves a Nimbus at `socketPath`. @throws SOCKET_PATH_TOO_LONG */
-export function serveControl(socketPath: string, nimbus: Nimbus): Promise<ChannelServer> {
-  return serveChannels(socketPath, () => ({ onRequest: (method, body) => answer(nimbus, method, body) }));
+export function serveControl(socketPath: string, nimbus: Nimbus, logger: Logger): Promise<ChannelServer> {
+  return serveChannels(
+    socketPath,
+    () => ({ onRequest: (method, body) => answer(nimbus, method, body) }),
+    logger,
+  );
 }
 
 async function answer(nimbus: Nimbus, method: string, body: unknown): Promise<unknown> {
@@ -58,7 +63,9 @@ async function answer(nimbus: Nimbus, method: string, body: unknown): Promise<un
       return pong;
     }
     default:
-      throw new IsobarError('USAGE', `a daemon does not answer "${method}"`, { found: method });
+      throw new IsobarError('USAGE', `a daemon does not answer "${method.slice(0, 100)}"`, {
+        found: method.slice(0, 100),
+      });
   }
 }
 

@@ -28,6 +28,58 @@ describe('errors', () => {
     expect(toErrorRecord(circular).cause).toBeUndefined();
   });
 
+  it('end a chain of causes that runs in a circle of several errors', () => {
+    const first = new Error('first');
+    first.cause = new Error('second', { cause: first });
+    expect(toErrorRecord(first)).toMatchObject({ message: 'first', cause: { message: 'second' } });
+  });
+
+  it('can be cloned whatever they carry', () => {
+    const error = new IsobarError('INTERNAL', 'm', {
+      call: () => 1,
+      mark: Symbol('s'),
+      nested: { call: () => 1 },
+      kept: { n: 1n },
+    });
+    expect(structuredClone(toErrorRecord(error)).details).toEqual({ kept: { n: 1n } });
+  });
+
+  it('take errors whose parts throw or are something else', () => {
+    const thrower = new Proxy(new Error('x'), {
+      get: () => {
+        throw new Error('no');
+      },
+      getPrototypeOf: () => {
+        throw new Error('no');
+      },
+    });
+    const odd = Object.defineProperties(new Error('x'), {
+      message: { get: () => ({}) },
+      stack: { value: () => 1 },
+      cause: {
+        get: () => {
+          throw new Error('no');
+        },
+      },
+    });
+    for (const thrown of [thrower, odd]) {
+      const record = structuredClone(toErrorRecord(thrown));
+      expect(record.code).toBe('INTERNAL');
+      expect(typeof record.message).toBe('string');
+    }
+  });
+
+  it('are rebuilt from records of any shape', () => {
+    const circular: Record<string, unknown> = { code: 'toString', message: 7, details: 5, stack: {} };
+    circular['cause'] = circular;
+    for (const record of [circular, null, 5, {}]) {
+      // What another process sends need not be what the type says.
+      const error = IsobarError.from(record as never);
+      expect(error.code).toBe('INTERNAL');
+      expect(error.action).not.toBe('');
+    }
+  });
+
   it('keep the code of an error from another copy of the package, and only that of a real one', () => {
     const foreign = Object.assign(new Error('x'), {
       name: 'IsobarError',

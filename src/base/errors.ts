@@ -297,8 +297,12 @@ export const ERROR_TABLE = {
     retryable: true,
   },
   PEER_PROTOCOL_ERROR: {
-    when: 'A peer sent bytes that are not a valid frame or handshake; it was disconnected.',
-    action: 'Look for a process that connects to the wrong socket.',
+    when: 'The other side of a connection sent what is no valid frame, handshake or control message, or did not read what it was sent; it was disconnected.',
+    action: 'Look for a process that connects to the wrong socket, or that has been stopped.',
+  },
+  MESSAGE_TOO_LARGE: {
+    when: 'A control message, such as a submission with its bundle, is larger than 256 MiB.',
+    action: 'Make the bundle smaller: read large data when the topology runs instead of importing it.',
   },
   PEER_REFUSED: {
     when: 'A peer failed the handshake (version, topology, secret or generation).',
@@ -380,16 +384,12 @@ export class IsobarError extends Error {
     return facts.retryable ?? false;
   }
 
-  /** Rebuilds an error that came from another process or thread; its stack is the one of the origin. */
+  /**
+   * Rebuilds an error that came from another process or thread; its stack is the one of the origin. What is no record of
+   * this version becomes an error all the same.
+   */
   static from(record: ErrorRecord): IsobarError {
-    const error = new IsobarError(
-      record.code,
-      record.message,
-      record.details,
-      record.cause === undefined ? undefined : IsobarError.from(record.cause),
-    );
-    if (record.stack !== undefined) error.stack = record.stack;
-    return error;
+    return rebuild(record, MAX_CAUSES) ?? new IsobarError('INTERNAL', 'an error came that cannot be read');
   }
 }
 
@@ -407,38 +407,113 @@ export function toIsobarError(
   code: ErrorCode = 'INTERNAL',
   details: ErrorDetails = {},
 ): IsobarError {
+  if (!isError(thrown)) return new IsobarError(code, describe(thrown), details, thrown);
   if (thrown instanceof IsobarError) return thrown;
   const foreign = foreignError(thrown);
-  const message = thrown instanceof Error ? thrown.message : describe(thrown);
   const cause = foreign === undefined ? thrown : foreign.cause;
-  const error = new IsobarError(foreign?.code ?? code, message, { ...details, ...foreign?.details }, cause);
-  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
+  const error = new IsobarError(
+    foreign?.code ?? code,
+    textOf(thrown, 'message') ?? 'an error without a message was thrown',
+    { ...details, ...foreign?.details },
+    cause,
+  );
+  const stack = textOf(thrown, 'stack');
+  if (stack !== undefined) error.stack = stack;
   return error;
 }
 
-function foreignError(
-  thrown: unknown,
-): { code: ErrorCode; details: ErrorDetails; cause: unknown } | undefined {
-  if (!(thrown instanceof Error) || thrown.name !== 'IsobarError' || !('code' in thrown)) return undefined;
-  const { code } = thrown;
-  if (typeof code !== 'string' || !Object.hasOwn(ERROR_TABLE, code)) return undefined;
-  const details = 'details' in thrown && typeof thrown.details === 'object' ? thrown.details : null;
-  // Checked to be a code of the table just now.
-  return { code: code as ErrorCode, details: { ...details }, cause: thrown.cause };
+/** Proxies may throw whatever they are asked. */
+function isError(thrown: unknown): thrown is Error {
+  try {
+    return thrown instanceof Error;
+  } catch {
+    return false;
+  }
 }
 
-/** The form in which an error crosses a process or thread. */
+/** A property of a thrown object, which need not be what its type says; undefined unless it is text. */
+function textOf(thrown: Error, name: 'message' | 'stack'): string | undefined {
+  try {
+    const text: unknown = thrown[name];
+    return typeof text === 'string' ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function causeOf(thrown: Error): unknown {
+  try {
+    return thrown.cause;
+  } catch {
+    return undefined;
+  }
+}
+
+function foreignError(thrown: Error): { code: ErrorCode; details: ErrorDetails; cause: unknown } | undefined {
+  try {
+    if (thrown.name !== 'IsobarError' || !('code' in thrown)) return undefined;
+    const { code } = thrown;
+    if (!isErrorCode(code)) return undefined;
+    const details = 'details' in thrown && typeof thrown.details === 'object' ? thrown.details : null;
+    return { code, details: { ...details }, cause: thrown.cause };
+  } catch {
+    return undefined;
+  }
+}
+
+function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code);
+}
+
+/** Longer chains of causes, and so all that run in circles, are cut. */
+const MAX_CAUSES = 8;
+
+/** The form in which an error crosses a process or thread: text, and details that can be cloned. */
 export function toErrorRecord(thrown: unknown): ErrorRecord {
+  return recordOf(thrown, MAX_CAUSES);
+}
+
+function recordOf(thrown: unknown, maxCauses: number): ErrorRecord {
   const error = toIsobarError(thrown);
   // An error that was wrapped just now has itself as its cause: what matters is the cause behind it.
-  const cause = error === thrown ? error.cause : thrown instanceof Error ? thrown.cause : undefined;
+  const cause = error === thrown ? error.cause : isError(thrown) ? causeOf(thrown) : undefined;
   return {
     code: error.code,
     message: error.message,
-    details: error.details,
+    details: cloneable(error.details),
     ...(error.stack === undefined ? {} : { stack: error.stack }),
-    ...(cause instanceof Error && cause !== thrown ? { cause: toErrorRecord(cause) } : {}),
+    ...(maxCauses > 0 && isError(cause) && cause !== thrown ? { cause: recordOf(cause, maxCauses - 1) } : {}),
   };
+}
+
+/** Details without what cannot be sent: an error must arrive whatever it carries. */
+function cloneable(details: ErrorDetails): ErrorDetails {
+  return Object.fromEntries(Object.entries(details).filter(([, value]) => isCloneable(value)));
+}
+
+function isCloneable(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null)
+    return typeof value !== 'function' && typeof value !== 'symbol';
+  try {
+    structuredClone(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Undefined for what is no record at all. */
+function rebuild(record: unknown, maxCauses: number): IsobarError | undefined {
+  if (typeof record !== 'object' || record === null) return undefined;
+  const { code, message, details, stack, cause } = record as Readonly<Record<string, unknown>>;
+  const error = new IsobarError(
+    isErrorCode(code) ? code : 'INTERNAL',
+    typeof message === 'string' ? message : describe(message),
+    typeof details === 'object' ? { ...details } : {},
+    maxCauses === 0 ? undefined : rebuild(cause, maxCauses - 1),
+  );
+  if (typeof stack === 'string') error.stack = stack;
+  return error;
 }
 
 function describe(value: unknown): string {

@@ -1,12 +1,7 @@
-export type { ChannelHandlers, ChannelServer } from './channel.js';
-export {
-  Channel,
-  checkSocketPath,
-  connectChannel,
-  MAX_SOCKET_PATH_BYTES,
-  makePrivateDirectory,
-  serveChannels,
-} from './channel.js';
+export type { ChannelHandlers } from './channel.js';
+export { Channel, checkSocketPath, connectChannel, MAX_SOCKET_PATH_BYTES } from './channel.js';
+export type { ChannelServer } from './channel-server.js';
+export { makePrivateDirectory, serveChannels } from './channel-server.js';
 export { closestName } from './closest-name.js';
 export type { CancelTimer, Clock, StoredMoment } from './clock.js';
 export { msBetween, systemClock, VirtualClock } from './clock.js';

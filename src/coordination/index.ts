@@ -23,6 +23,7 @@ export type {
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
+export { arePositions, isWorkerHeartbeat } from './shapes.js';
 export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
 export { isTerminal } from './topology-phase.js';
 export type { WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

@@ -19,6 +19,15 @@ import type {
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
 import { ANY_VERSION, type NodeStore, type SessionEvent } from './node-store.js';
 import {
+  arePositions,
+  areTexts,
+  isAssignment,
+  isFoldedHeartbeat,
+  isSupervisorRecord,
+  isTopologyRecord,
+  isWorkerHeartbeat,
+} from './shapes.js';
+import {
   ACKNOWLEDGED_PATH,
   ASSIGNMENTS_PATH,
   chunksPath,
@@ -85,7 +94,7 @@ export class StoreCoordination implements Coordination {
   }
 
   listSupervisors(): Promise<readonly SupervisorRecord[]> {
-    return this.#list<SupervisorRecord>(SUPERVISORS_PATH);
+    return this.#list(SUPERVISORS_PATH, isSupervisorRecord);
   }
 
   watchSupervisors(onChange: () => void): StopWatching {
@@ -99,7 +108,7 @@ export class StoreCoordination implements Coordination {
   }
 
   async listTopologies(): Promise<readonly Versioned<TopologyRecord>[]> {
-    return this.#listVersioned<TopologyRecord>(TOPOLOGIES_PATH);
+    return this.#listVersioned(TOPOLOGIES_PATH, isTopologyRecord);
   }
 
   async listTopologyIds(): Promise<readonly string[]> {
@@ -107,7 +116,7 @@ export class StoreCoordination implements Coordination {
   }
 
   readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined> {
-    return this.#read<TopologyRecord>(childPath(TOPOLOGIES_PATH, id));
+    return this.#read(childPath(TOPOLOGIES_PATH, id), isTopologyRecord);
   }
 
   updateTopology(record: TopologyRecord, version: number): Promise<void> {
@@ -131,11 +140,11 @@ export class StoreCoordination implements Coordination {
   // ── assignments ──
 
   async readAssignment(topologyId: string): Promise<Assignment | undefined> {
-    return (await this.#read<Assignment>(childPath(ASSIGNMENTS_PATH, topologyId)))?.value;
+    return (await this.#read(childPath(ASSIGNMENTS_PATH, topologyId), isAssignment))?.value;
   }
 
   listAssignments(): Promise<readonly Assignment[]> {
-    return this.#list<Assignment>(ASSIGNMENTS_PATH);
+    return this.#list(ASSIGNMENTS_PATH, isAssignment);
   }
 
   /** The first assignment creates the node at version 0, so the assignment's version is always the node's plus 1. */
@@ -189,9 +198,7 @@ export class StoreCoordination implements Coordination {
 
   async readPositions(topologyId: string): Promise<readonly StoredPosition[]> {
     const newest = new Map<number, StoredPosition>();
-    for (const entries of await this.#list<readonly StoredPosition[]>(
-      childPath(POSITIONS_PATH, topologyId),
-    )) {
+    for (const entries of await this.#list(childPath(POSITIONS_PATH, topologyId), arePositions)) {
       foldPositions(newest, entries);
     }
     return sortedByTask(newest);
@@ -204,7 +211,7 @@ export class StoreCoordination implements Coordination {
   ): Promise<void> {
     const path = childPath(childPath(POSITIONS_PATH, topologyId), supervisorId);
     for (;;) {
-      const stored = await this.#read<readonly StoredPosition[]>(path);
+      const stored = await this.#read(path, arePositions);
       const folded = new Map<number, StoredPosition>();
       foldPositions(folded, stored?.value ?? []);
       if (!foldPositions(folded, entries)) return;
@@ -230,11 +237,11 @@ export class StoreCoordination implements Coordination {
   }
 
   listHeartbeats(): Promise<readonly FoldedHeartbeat[]> {
-    return this.#list<FoldedHeartbeat>(HEARTBEATS_PATH);
+    return this.#list(HEARTBEATS_PATH, isFoldedHeartbeat);
   }
 
   async readHeartbeat(supervisorId: string): Promise<FoldedHeartbeat | undefined> {
-    return (await this.#read<FoldedHeartbeat>(childPath(HEARTBEATS_PATH, supervisorId)))?.value;
+    return (await this.#read(childPath(HEARTBEATS_PATH, supervisorId), isFoldedHeartbeat))?.value;
   }
 
   watchHeartbeats(onChange: (supervisorIds?: readonly string[]) => void): StopWatching {
@@ -247,7 +254,7 @@ export class StoreCoordination implements Coordination {
 
   async readAcknowledged(supervisorId: string): Promise<readonly string[]> {
     const path = childPath(ACKNOWLEDGED_PATH, supervisorId);
-    return (await this.#read<readonly string[]>(path))?.value ?? [];
+    return (await this.#read(path, areTexts))?.value ?? [];
   }
 
   watchAcknowledged(supervisorId: string, onChange: () => void): StopWatching {
@@ -263,7 +270,7 @@ export class StoreCoordination implements Coordination {
   }
 
   listWorkerLiveness(): Promise<readonly WorkerHeartbeat[]> {
-    return this.#list<WorkerHeartbeat>(WORKERS_PATH);
+    return this.#list(WORKERS_PATH, isWorkerHeartbeat);
   }
 
   onReconnect(callback: () => void): StopWatching {
@@ -305,22 +312,34 @@ export class StoreCoordination implements Coordination {
     );
   }
 
-  /** Values are written by this class alone, over a private socket: their type is that of their path. */
-  async #read<T>(path: string): Promise<Versioned<T> | undefined> {
-    return (await this.#values.read(path)) as Versioned<T> | undefined;
+  /** @throws STATE_DAMAGED for a value that is none of this kind: nobody may go on from a guess */
+  async #read<T>(path: string, isValid: (value: unknown) => value is T): Promise<Versioned<T> | undefined> {
+    const read = await this.#values.read(path);
+    if (read === undefined) return undefined;
+    const { value, version } = read;
+    if (isValid(value)) return { value, version };
+    const found = JSON.stringify(value).slice(0, 100);
+    throw new IsobarError('STATE_DAMAGED', `the coordinator's value at ${path} has another shape: ${found}`, {
+      expected: 'a value as this version writes it',
+      found,
+      where: path,
+    });
   }
 
-  async #list<T>(parent: string): Promise<readonly T[]> {
-    return (await this.#listVersioned<T>(parent)).map((entry) => entry.value);
+  async #list<T>(parent: string, isValid: (value: unknown) => value is T): Promise<readonly T[]> {
+    return (await this.#listVersioned(parent, isValid)).map((entry) => entry.value);
   }
 
   /** A child that goes while the others are read is left out; a damaged one is reported, and hides no other. */
-  async #listVersioned<T>(parent: string): Promise<readonly Versioned<T>[]> {
+  async #listVersioned<T>(
+    parent: string,
+    isValid: (value: unknown) => value is T,
+  ): Promise<readonly Versioned<T>[]> {
     const names = await this.#store.children(parent);
     const entries = await Promise.all(
       names.map(async (name) => {
         try {
-          return await this.#read<T>(`${parent}/${name}`);
+          return await this.#read(`${parent}/${name}`, isValid);
         } catch (error) {
           if (!hasCode(error, 'STATE_DAMAGED')) throw error;
           this.#logger.error('coordination.value-damaged', {

@@ -168,7 +168,8 @@ export class Slot {
     this.#dispatch({ kind: 'alive', workerId: heartbeat.workerId });
   }
 
-  unusable(problem: ErrorRecord): void {
+  unusable(error: IsobarError): void {
+    const problem = toErrorRecord(error);
     const { worker } = this;
     if (worker === undefined) return;
     this.#logger.error('worker.unusable', {

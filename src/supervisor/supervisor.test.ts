@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   compileSettings,
+  connectChannel,
   IsobarError,
   silentLogger,
   systemClock,
@@ -230,6 +231,44 @@ describe('a supervisor', () => {
     );
     await until('the phase', () => events('words').includes('phase "draining"'));
     expect(slot().pid).toBe(pid);
+  });
+
+  it('takes no rubbish from a worker, and goes on', async () => {
+    await submit('words', 'good');
+    await assign('words', [PORT, PORT + 1]);
+    await start();
+    const other = await running(PORT + 1);
+    for (const [name, body] of [
+      ['heartbeat', null],
+      ['heartbeat', { workerId: 'w', tasks: 5 }],
+      ['unknown', null],
+      ['unusable', { code: 5 }],
+    ] as const) {
+      const { workerId, heartbeat } = await running();
+      // The worker itself would connect again, and be preferred.
+      const pid = pidOf(slot());
+      process.kill(pid, 'SIGSTOP');
+      const channel = await connectChannel(join(root, 's.sock'));
+      await channel.request('hello', {
+        workerId,
+        topologyId: 'words',
+        port: PORT,
+        generation: heartbeat?.generation,
+        process: own(pid),
+      });
+      for (const positions of [null, 5, [null], [{ task: '1' }]]) {
+        await expect(channel.request('store-positions', positions)).rejects.toMatchObject({
+          code: 'PEER_PROTOCOL_ERROR',
+        });
+      }
+      channel.event(name, body);
+      if (name === 'heartbeat') await until('the end of the connection', () => channel.isClosed);
+      channel.end();
+      process.kill(pid, 'SIGCONT');
+    }
+    await until('the problem', () => slot().lastProblem !== null);
+    expect(slot().lastProblem).toMatchObject({ code: 'INTERNAL', details: {} });
+    expect(slot(PORT + 1).pid).toBe(other.pid);
   });
 
   it('replaces a killed worker within a second, with a higher generation', async () => {

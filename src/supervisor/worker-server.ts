@@ -4,6 +4,7 @@
  */
 import {
   type Channel,
+  type ChannelHandlers,
   type ChannelServer,
   type ErrorRecord,
   IsobarError,
@@ -11,12 +12,12 @@ import {
   serveChannels,
   isSameProcessAlive,
 } from '../base/index.js';
-import type {
-  Coordination,
-  StoredPosition,
-  WorkerHeartbeat,
-  WorkerHello,
-  WorkerWelcome,
+import {
+  arePositions,
+  type Coordination,
+  isWorkerHeartbeat,
+  type WorkerHello,
+  type WorkerWelcome,
 } from '../coordination/index.js';
 import type { AssignmentView } from './assignment-view.js';
 import { decisionKey } from './heartbeat-publisher.js';
@@ -42,14 +43,15 @@ export interface WorkerServerOptions {
 }
 
 export function serveWorkers(options: WorkerServerOptions): Promise<ChannelServer> {
-  return serveChannels(options.socketPath, () => {
+  const startConversation = (): ChannelHandlers => {
     const conversation = new Conversation(options);
     return {
       onRequest: (method, body, channel) => conversation.onRequest(method, body, channel),
       onEvent: (name, body, channel) => conversation.onEvent(name, body, channel),
       onClose: (channel) => conversation.onClose(channel),
     };
-  });
+  };
+  return serveChannels(options.socketPath, startConversation, options.logger);
 }
 
 /** One connection: silent until its hello was accepted. */
@@ -76,7 +78,8 @@ class Conversation {
         await positions.settled(this.#topologyId);
         return coordination.readPositions(this.#topologyId);
       case 'store-positions':
-        await positions.store(this.#topologyId, body as readonly StoredPosition[]);
+        if (!arePositions(body)) throw noSuch('positions', 'a list of task, generation and position');
+        await positions.store(this.#topologyId, body);
         return null;
       default:
         throw new IsobarError('INTERNAL', `a supervisor does not answer "${method}"`);
@@ -88,10 +91,10 @@ class Conversation {
     if (slot?.isAttached(channel) !== true) return;
     switch (name) {
       case 'heartbeat': {
-        // Workers are processes of this version and user, started from here.
-        const heartbeat = body as WorkerHeartbeat;
-        slot.heartbeat(heartbeat);
-        const key = decisionKey(heartbeat);
+        // It goes on to everybody who decides: one that cannot be read must stop here.
+        if (!isWorkerHeartbeat(body)) throw noSuch('heartbeat', 'the fields of a heartbeat');
+        slot.heartbeat(body);
+        const key = decisionKey(body);
         // The end of a drain is a matter of depths, which the key leaves out.
         const isDraining = this.#options.view.topology(this.#topologyId)?.record.phase.kind === 'draining';
         this.#options.onHeartbeat(isDraining || key !== this.#decisionKey);
@@ -99,7 +102,7 @@ class Conversation {
         break;
       }
       case 'unusable':
-        slot.unusable(body as ErrorRecord);
+        slot.unusable(IsobarError.from(body as ErrorRecord));
         break;
       default:
         this.#options.logger.warn('worker.unknown-event', { name, port: slot.port });
@@ -154,6 +157,10 @@ function refusal(hello: WorkerHello, reason: string): IsobarError {
     `worker ${hello.workerId} (generation ${hello.generation}) is not wanted any more: ${reason}`,
     { found: `generation ${hello.generation}`, where: `port ${hello.port}` },
   );
+}
+
+function noSuch(what: string, expected: string): IsobarError {
+  return new IsobarError('PEER_PROTOCOL_ERROR', `a worker sent no valid ${what}`, { expected });
 }
 
 function parseHello(body: unknown): WorkerHello {

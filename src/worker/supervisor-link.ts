@@ -21,6 +21,8 @@ import type { Assignment } from '../scheduling/index.js';
 
 const RECONNECT_MS = 100;
 const REQUEST_TIMEOUT_MS = 10_000;
+/** Unread bytes above which heartbeats are left out: the next one says all that the last one said. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export interface SupervisorLinkHandlers {
   onAssignment(assignment: Assignment): void;
@@ -67,8 +69,10 @@ export class SupervisorLink {
     void this.#connect();
   }
 
+  /** A supervisor that does not read (a stopped process) is told no more than it can be told at once later. */
   heartbeat(heartbeat: WorkerHeartbeat): void {
-    this.#channel?.event('heartbeat', heartbeat);
+    if (this.#channel !== undefined && this.#channel.unreadBytes < MAX_UNREAD_BYTES)
+      this.#channel.event('heartbeat', heartbeat);
   }
 
   /** This worker cannot run the topology at all (its graph differs, a module is missing). */
@@ -155,6 +159,7 @@ export class SupervisorLink {
       try {
         channel = await connectChannel(this.#socketPath, {
           onEvent: (name, body) => this.#onEvent(name, body),
+          onFault: (fault) => this.#logger.warn('supervisor.refused', { reason: fault.message }),
           onClose: (closed) => this.#onClose(closed),
         });
         const welcome = (await channel.request('hello', this.#hello, {

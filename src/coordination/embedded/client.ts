@@ -22,6 +22,7 @@ import { StoreCoordination } from '../store-coordination.js';
 import {
   changedSchema,
   childrenAnswerSchema,
+  type OpenAnswer,
   openAnswerSchema,
   parseMessage,
   readAnswerSchema,
@@ -165,25 +166,28 @@ export class EmbeddedNodeStore implements NodeStore {
       onEvent: (name, body) => {
         if (name === 'changed') this.#onChanged(parseMessage(changedSchema, name, body));
       },
+      onFault: (fault) =>
+        this.#options.logger.warn('coordination.coordinator-refused', { reason: fault.message }),
       onClose: (closed) => this.#onClose(closed),
     });
     const cancelDeadline = clock.after(sessionTimeoutMs, () => afterArrivedInput(() => channel.close()));
     const watches = [...this.#watches.keys()];
-    let answer: unknown;
+    let opened: OpenAnswer;
     try {
-      answer = await channel.request('open', {
+      const answer = await channel.request('open', {
         session: this.#session,
         timeoutMs: sessionTimeoutMs,
         process: this.#options.process,
         watches,
       } satisfies RequestBody<'open'>);
+      opened = parseMessage(openAnswerSchema, 'open', answer);
     } catch (error) {
       channel.close();
       throw error;
     } finally {
       cancelDeadline();
     }
-    const { session, timeoutMs } = parseMessage(openAnswerSchema, 'open', answer);
+    const { session, timeoutMs } = opened;
     if (this.#connection.kind === 'closed' || channel.isClosed) {
       channel.close();
       throw this.#unavailable();

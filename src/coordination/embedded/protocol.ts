@@ -15,6 +15,8 @@ const path = z
   .regex(/^(?:\/[\x21-\x2e\x30-\x7e]+)+$/);
 const data = z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes');
 const version = z.int().min(-1);
+/** Watches that one connection can have. */
+export const MAX_WATCHES = 10_000;
 
 export const REQUEST_SCHEMAS = {
   /** Starts a session, or goes on with `session`, and watches `watches`. Answer: {@link openAnswerSchema}. */
@@ -22,7 +24,7 @@ export const REQUEST_SCHEMAS = {
     session: z.string().max(100).nullable(),
     timeoutMs: z.number().min(1).max(86_400_000),
     process: z.object({ pid: z.int().min(1), startTime: z.string().max(100) }),
-    watches: z.array(path),
+    watches: z.array(path).max(MAX_WATCHES),
   }),
   /** Keeps the session alive. Answer: null. */
   ping: z.null(),

@@ -13,6 +13,7 @@ import {
   type EmbeddedHarness,
   SESSION_TIMEOUT_MS,
 } from './embedded-harness.conformance.js';
+import { MAX_WATCHES } from './protocol.js';
 
 describe('the embedded coordinator', () => {
   let harness: EmbeddedHarness;
@@ -197,6 +198,57 @@ describe('the embedded coordinator', () => {
     expect(await channel.request('children', { path: '/' + 'x' })).toEqual([]);
   });
 
+  it('reports values of another shape, which hide no others', async () => {
+    const { coordination } = await harness.connect();
+    const store = new EmbeddedNodeStore({
+      socketPath: harness.socketPath,
+      process: { pid: 1_000_001, startTime: '1' },
+      clock: harness.clock,
+      logger: silentLogger,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    });
+    await store.connect();
+    await coordination.createTopology(topology('good'));
+    await coordination.announceSupervisor(supervisor('good'));
+    await coordination.publishWorkerLiveness(worker('good', 1));
+    const rubbish = [
+      null,
+      5,
+      'text',
+      [],
+      {},
+      [null],
+      { id: 5 },
+      { ...topology('x'), phase: null },
+      { ...worker('x', 1), tasks: null },
+      { ...worker('x', 1), tasks: [null] },
+      { ...worker('x', 1), threads: [{ executors: 5 }] },
+      { ...supervisor('x'), ports: ['a'] },
+    ];
+    const parents = ['topologies', 'assignments', 'supervisors', 'heartbeats', 'workers', 'positions/good'];
+    for (const parent of parents) {
+      for (const [index, value] of rubbish.entries()) {
+        await store.create(`/${parent}/bad${index}`, Buffer.from(JSON.stringify(value)), 'durable');
+      }
+    }
+    expect((await coordination.listTopologies()).map(({ value }) => value.id)).toEqual(['good']);
+    expect(await coordination.listAssignments()).toEqual([]);
+    expect(await coordination.listSupervisors()).toEqual([supervisor('good')]);
+    expect(await coordination.listHeartbeats()).toEqual([]);
+    expect(await coordination.listWorkerLiveness()).toEqual([worker('good', 1)]);
+    expect(await coordination.readPositions('good')).toEqual([]);
+    await expect(coordination.readTopology('bad0')).rejects.toMatchObject({ code: 'STATE_DAMAGED' });
+    await store.close();
+  });
+
+  it('cuts off a connection with too many watches', async () => {
+    const channel = await connectChannel(harness.socketPath, {});
+    for (let index = 0; index <= MAX_WATCHES; index++) channel.event('watch', `/node${index}`);
+    await vi.waitFor(() => expect(channel.isClosed).toBe(true));
+    const { coordination } = await harness.connect();
+    expect(await coordination.listTopologies()).toEqual([]);
+  });
+
   it('serves 1,000 sessions over its own restart', async () => {
     const stores: EmbeddedNodeStore[] = [];
     for (let index = 0; index < 1000; index++) {
@@ -219,7 +271,9 @@ describe('the embedded coordinator', () => {
     const told = vi.fn();
     for (const store of stores) store.watch('/topologies', told);
     await Promise.all(
-      stores.map((store, index) => store.create(`/workers/w${index}`, Buffer.from('{}'), 'ephemeral')),
+      stores.map((store, index) =>
+        store.create(`/workers/w${index}`, Buffer.from(JSON.stringify(worker(`w${index}`, 1))), 'ephemeral'),
+      ),
     );
     expect(harness.server.sessionCount).toBe(1001);
     await coordination.createTopology(topology('t'));

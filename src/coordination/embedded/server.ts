@@ -157,11 +157,15 @@ class CoordinatorServer {
     // Before the first client: one that came back must not be taken for away.
     for (const session of this.#tree.sessions.values()) this.#sessions.restore(session);
     try {
-      this.#listener = await serveChannels(socketPath, () => ({
-        onRequest: (method, body, channel) => this.#onRequest(method, body, channel),
-        onEvent: (name, body, channel) => this.#onEvent(name, body, channel),
-        onClose: (channel) => this.#onClose(channel),
-      }));
+      this.#listener = await serveChannels(
+        socketPath,
+        () => ({
+          onRequest: (method, body, channel) => this.#onRequest(method, body, channel),
+          onEvent: (name, body, channel) => this.#onEvent(name, body, channel),
+          onClose: (channel) => this.#onClose(channel),
+        }),
+        this.#options.logger,
+      );
     } catch (error) {
       throw error instanceof IsobarError ? error : directoryUnusable(dirname(socketPath), 'serve', error);
     }
@@ -261,23 +265,18 @@ class CoordinatorServer {
     return { session, timeoutMs: record.timeoutMs };
   }
 
+  /** An event has no answer: the sender of a bad one learns of it by the end of the connection. */
   #onEvent(name: string, body: unknown, channel: Channel): void {
-    try {
-      if (name !== 'watch' && name !== 'unwatch') {
-        throw new IsobarError('PEER_PROTOCOL_ERROR', 'the coordinator does not know this event', {
-          expected: 'watch, unwatch',
-          found: name.slice(0, 100),
-          where: 'coordinator protocol',
-        });
-      }
-      const path = parseMessage(watchSchema, name, body);
-      if (name === 'watch') this.#watches.add(path, channel);
-      else this.#watches.remove(path, channel);
-    } catch (error) {
-      // An event has no answer: its sender learns of it by the end of the connection.
-      this.#options.logger.warn('coordinator.client-refused', { error: String(error) });
-      channel.close();
+    if (name !== 'watch' && name !== 'unwatch') {
+      throw new IsobarError('PEER_PROTOCOL_ERROR', 'the coordinator does not know this event', {
+        expected: 'watch, unwatch',
+        found: name.slice(0, 100),
+        where: 'coordinator protocol',
+      });
     }
+    const path = parseMessage(watchSchema, name, body);
+    if (name === 'watch') this.#watches.add(path, channel);
+    else this.#watches.remove(path, channel);
   }
 
   #onClose(channel: Channel): void {

@@ -1,15 +1,25 @@
 /** Which connection watches which path, and telling them: one event per connection and commit. */
-import type { Channel } from '../../base/index.js';
+import { type Channel, IsobarError } from '../../base/index.js';
 import { nameOf, parentOf } from './node-tree.js';
+import { MAX_WATCHES } from './protocol.js';
 
 export class WatchRegister {
   readonly #channelsByPath = new Map<string, Set<Channel>>();
   readonly #pathsByChannel = new Map<Channel, Set<string>>();
 
+  /** @throws PEER_PROTOCOL_ERROR for a connection that has too many */
   add(path: string, channel: Channel): void {
     if (channel.isClosed) return;
+    const paths = entry(this.#pathsByChannel, channel);
+    if (paths.size >= MAX_WATCHES && !paths.has(path)) {
+      throw new IsobarError('PEER_PROTOCOL_ERROR', `a connection watches more than ${MAX_WATCHES} nodes`, {
+        expected: `at most ${MAX_WATCHES} watches`,
+        found: 'one more',
+        where: 'coordinator protocol',
+      });
+    }
     entry(this.#channelsByPath, path).add(channel);
-    entry(this.#pathsByChannel, channel).add(path);
+    paths.add(path);
   }
 
   remove(path: string, channel: Channel): void {

@@ -104,7 +104,7 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
       deadLetterDirectory: directory.deadLetterDirectory,
       blobs: blobStore,
     });
-    const control = await serveControl(directory.controlSocket, nimbus);
+    const control = await serveControl(directory.controlSocket, nimbus, logger);
     shutdown.add('control', () => control.close());
     return {
       supervisor,
