@@ -5,6 +5,7 @@ export { makePrivateDirectory, serveChannels } from './channel-server.js';
 export { closestName } from './closest-name.js';
 export type { CancelTimer, Clock, StoredMoment } from './clock.js';
 export { msBetween, systemClock, VirtualClock } from './clock.js';
+export { crc32 } from './crc32.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
 export type { SketchPairs } from './latency-sketch.js';

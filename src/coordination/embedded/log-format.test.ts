@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasCode } from '../../base/index.js';
-import { crc32 } from './crc32.js';
+import { crc32 } from '../../base/index.js';
 import { encodeFrame, FILE_HEADER, scanLog } from './log-format.js';
 
 const SEED = 20_262;

@@ -8,8 +8,7 @@
  *    valid follows: what a crash while writing the last commit leaves. Its commit was never acknowledged; it is dropped.
  * L2 Any other frame that does not check is damage: acknowledged commits may be gone, so nobody may go on from here.
  */
-import { IsobarError } from '../../base/index.js';
-import { crc32 } from './crc32.js';
+import { crc32, IsobarError } from '../../base/index.js';
 
 const FORMAT_NAME = 'isobar-coordinator-log';
 const FORMAT_VERSION = 1;

@@ -28,6 +28,7 @@ const SOCKET_BUFFER_BYTES = 1024 * 1024;
 const CONFIRM_FRAMES = 64;
 const CONFIRM_BYTES = 512 * 1024;
 const CONFIRM_DELAY_MS = 5;
+const NO_BODY = Buffer.alloc(0);
 
 export interface ConnectionOwner {
   /** A message of the handshake; what it throws closes the connection. */
@@ -84,7 +85,7 @@ export class Connection {
   sendHandshake(message: HandshakeMessage): void {
     if (this.#closed) return;
     const body = encodeHandshake(message);
-    this.#write(packetHeader(PACKET_HANDSHAKE, body.length, 0, 0), body);
+    this.#write(packetHeader(PACKET_HANDSHAKE, body, 0, 0), body);
   }
 
   /** The handshake is done: frames flow. */
@@ -104,7 +105,7 @@ export class Connection {
       const next = session.takeNext();
       if (next === null) return;
       this.#confirmed();
-      this.#write(packetHeader(PACKET_FRAME, next.frame.length, next.sequence, session.received), next.frame);
+      this.#write(packetHeader(PACKET_FRAME, next.frame, next.sequence, session.received), next.frame);
     }
   }
 
@@ -112,7 +113,7 @@ export class Connection {
   bye(): void {
     if (this.#closed || this.#ending) return;
     this.#ending = true;
-    this.#write(packetHeader(PACKET_BYE, 0, 0, this.#session?.received ?? 0), null);
+    this.#write(packetHeader(PACKET_BYE, NO_BODY, 0, this.#session?.received ?? 0), null);
     this.#uncork();
     this.#socket.end();
   }
@@ -191,7 +192,7 @@ export class Connection {
   #confirmNow(): void {
     this.#confirmed();
     if (this.#session !== null && !this.#closed && !this.#ending) {
-      this.#write(packetHeader(PACKET_CONFIRM, 0, 0, this.#session.received), null);
+      this.#write(packetHeader(PACKET_CONFIRM, NO_BODY, 0, this.#session.received), null);
     }
   }
 

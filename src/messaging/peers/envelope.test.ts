@@ -5,10 +5,12 @@ import {
   PACKET_CONFIRM,
   PACKET_FRAME,
   PACKET_HANDSHAKE,
+  PACKET_HEADER_BYTES,
   type Packet,
   PacketParser,
   packetHeader,
   paddingAfter,
+  rawPacketHeader,
 } from './envelope.js';
 import {
   decodeHandshake,
@@ -20,11 +22,7 @@ import {
 } from './handshake.js';
 
 function packet(type: number, body: Buffer, sequence = 0, confirmed = 0): Buffer {
-  return Buffer.concat([
-    packetHeader(type, body.length, sequence, confirmed),
-    body,
-    paddingAfter(body.length),
-  ]);
+  return Buffer.concat([packetHeader(type, body, sequence, confirmed), body, paddingAfter(body.length)]);
 }
 
 function parse(chunks: readonly Buffer[], maxBodyBytes = 10_000): Packet[] {
@@ -97,18 +95,37 @@ describe('the packet parser', () => {
   it.each([
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
     ['a packet of no known type', packet(9, Buffer.alloc(0))],
-    ['a frame over the limit', packetHeader(PACKET_FRAME, 10_001, 1, 0)],
-    ['an over-long handshake', packetHeader(PACKET_HANDSHAKE, 16_385, 0, 0)],
-    ['a confirmation with a body', packetHeader(PACKET_CONFIRM, 1, 0, 0)],
-    ['a negative sequence', packetHeader(PACKET_FRAME, 0, -1, 0)],
-    ['a sequence that is no number', packetHeader(PACKET_FRAME, 0, NaN, 0)],
-    ['a fraction as confirmation', packetHeader(PACKET_CONFIRM, 0, 0, 0.5)],
+    ['a frame over the limit', rawPacketHeader(PACKET_FRAME, 10_001, 0, 1, 0)],
+    ['an over-long handshake', rawPacketHeader(PACKET_HANDSHAKE, 16_385, 0, 0, 0)],
+    ['a confirmation with a body', rawPacketHeader(PACKET_CONFIRM, 1, 0, 0, 0)],
+    ['a negative sequence', rawPacketHeader(PACKET_FRAME, 0, 0, -1, 0)],
+    ['a sequence that is no number', rawPacketHeader(PACKET_FRAME, 0, 0, NaN, 0)],
+    ['a fraction as confirmation', rawPacketHeader(PACKET_CONFIRM, 0, 0, 0, 0.5)],
   ])('refuses %s', (_, bytes) => {
     expect(() => parse([bytes])).toThrow(expect.objectContaining({ code: 'PEER_PROTOCOL_ERROR' }));
   });
 
   it('tells a stranger from its first four bytes', () => {
     expect(() => parse([Buffer.from('\u0016\u0003\u0001\u0002', 'latin1')])).toThrow(/160301/);
+  });
+
+  it('hands out nothing of a packet in which one bit is another, wherever it is', () => {
+    const body = Buffer.from('a body of some bytes');
+    const good = packet(PACKET_FRAME, body, 7, 3);
+    const next = packet(PACKET_FRAME, Buffer.from('next'), 8, 3);
+    // The padding after a body means nothing.
+    for (let bit = 0; bit < 8 * (PACKET_HEADER_BYTES + body.length); bit++) {
+      const bytes = Buffer.concat([good, next]);
+      bytes[bit >> 3]! ^= 1 << (bit & 7);
+      const seen: Packet[] = [];
+      expect(() =>
+        new PacketParser(10_000).push(bytes, (each) => {
+          seen.push(each);
+          return true;
+        }),
+      ).toThrow(expect.objectContaining({ code: 'PEER_PROTOCOL_ERROR' }));
+      expect(seen).toEqual([]);
+    }
   });
 
   it('never throws anything but a protocol error, whatever comes', () => {

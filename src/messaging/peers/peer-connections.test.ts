@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, type Logger, silentLogger, systemClock, VirtualClock } from '../../base/index.js';
 import { decodeControlFrame, encodeControlFrame } from '../control-frame.js';
 import { type PeerAddress, peerKey, peerSocketPath } from './address.js';
-import { PACKET_FRAME, packetHeader } from './envelope.js';
+import { PACKET_FRAME, packetHeader, rawPacketHeader } from './envelope.js';
 import { PeerConnections } from './peer-connections.js';
 
 const SECRET = 'ab'.repeat(32);
@@ -240,6 +240,84 @@ describe('peer connections', () => {
     await new Promise((resolve) => proxy.close(resolve));
   });
 
+  it.each(['flips bits', 'repeats pieces', 'swaps pieces', 'leaves bytes out', 'puts bytes in'] as const)(
+    'bring every frame over exactly once and unchanged over a wire that %s',
+    async (harm) => {
+      let state = 20_268;
+      const chance = (below: number): number => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+        return (state >>> 8) % below;
+      };
+      // The first pieces of a connection pass: three in a row that bring nothing over would end the session.
+      let harms = 0;
+      const maxHarms = 60;
+      const damaged = (chunk: Buffer): readonly Buffer[] => {
+        harms++;
+        const at = chance(chunk.length);
+        switch (harm) {
+          case 'flips bits':
+            chunk[at]! ^= 1 << chance(8);
+            return [chunk];
+          case 'repeats pieces':
+            return [chunk, chunk.subarray(at)];
+          case 'swaps pieces':
+            return [chunk.subarray(at), chunk.subarray(0, at)];
+          case 'leaves bytes out':
+            return [chunk.subarray(0, at), chunk.subarray(at + 1)];
+          case 'puts bytes in':
+            return [chunk.subarray(0, at), Buffer.from([chance(256)]), chunk.subarray(at)];
+        }
+      };
+      const target = addressOf('b');
+      const proxy = net.createServer((inside) => {
+        const outside = net.connect(target.kind === 'unix' ? { path: target.path } : target);
+        const pass = (from: net.Socket, to: net.Socket): void => {
+          let untilHarm = 5 + chance(20);
+          from.on('data', (chunk: Buffer) => {
+            untilHarm--;
+            const pieces = untilHarm < 0 && harms < maxHarms ? damaged(chunk) : [chunk];
+            if (untilHarm < 0) untilHarm = 5 + chance(20);
+            for (const piece of pieces) to.write(piece);
+          });
+          from.on('close', () => to.destroy());
+          from.on('error', () => {});
+        };
+        pass(inside, outside);
+        pass(outside, inside);
+      });
+      const path = join(directory, 'proxy.sock');
+      await new Promise<void>((resolve) => proxy.listen(path, resolve));
+      const [a, b] = [await node('a'), await node('b')];
+      a.connections.setPeers(new Map([['b', { kind: 'unix', path }]]));
+      b.connections.setPeers(peersOf('a'));
+      await until(() => a.events.length > 0 && b.events.length > 0);
+      let count = 0;
+      const send = (): void => {
+        // What is in a frame must come over unchanged too.
+        const text = `${count} ${'x'.repeat(chance(400))}`;
+        a.connections.send('b', encodeControlFrame(text));
+        b.connections.send('a', encodeControlFrame(text));
+        sent.push(text);
+        count++;
+      };
+      const sent: string[] = [];
+      while (harms < maxHarms) {
+        for (let i = 0; i < 5; i++) send();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      // Bytes that were left out show when more follow.
+      for (let i = 0; i < 100; i++) send();
+      await until(() => received(a).length >= count && received(b).length >= count);
+      expect(received(a)).toEqual(sent.map((text) => `< b ${text}`));
+      expect(received(b)).toEqual(sent.map((text) => `< a ${text}`));
+      expect(a.events.concat(b.events).filter((event) => event.startsWith('lost'))).toEqual([]);
+      const problems = [...a.logs, ...b.logs].filter((line) => line.includes('PEER_PROTOCOL_ERROR'));
+      if (harm !== 'repeats pieces') expect(problems.length).toBeGreaterThan(0);
+      await Promise.all([a.connections.close(), b.connections.close()]);
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  );
+
   it('tell of a lost peer before its new generation is up, and deliver nothing of the old one after', async () => {
     const [a, b] = await pair();
     b.connections.send('a', encodeControlFrame('old'));
@@ -353,7 +431,7 @@ describe('peer connections', () => {
     const socket = net.connect((addressOf('b') as { path: string }).path);
     const send = (message: object): void => {
       const body = Buffer.from(JSON.stringify(message));
-      socket.write(Buffer.concat([packetHeader(1, body.length, 0, 0), body, Buffer.alloc(-body.length & 3)]));
+      socket.write(Buffer.concat([packetHeader(1, body, 0, 0), body, Buffer.alloc(-body.length & 3)]));
     };
     send({
       kind: 'hello',
@@ -377,9 +455,12 @@ describe('peer connections', () => {
 
   it.each([
     ['rubbish', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
-    ['frames before a handshake', packetHeader(PACKET_FRAME, 0, 1, 0)],
-    ['a huge claim', packetHeader(PACKET_FRAME, 0xffff_fff0, 1, 0)],
-    ['a handshake that is no JSON', Buffer.concat([packetHeader(1, 4, 0, 0), Buffer.from('nope')])],
+    ['frames before a handshake', packetHeader(PACKET_FRAME, Buffer.alloc(0), 1, 0)],
+    ['a huge claim', rawPacketHeader(PACKET_FRAME, 0xffff_fff0, 0, 1, 0)],
+    [
+      'a handshake that is no JSON',
+      Buffer.concat([packetHeader(1, Buffer.from('nope'), 0, 0), Buffer.from('nope')]),
+    ],
   ])('disconnect who sends %s, with a logged reason, and go on', async (_, bytes) => {
     const [a, b] = await pair();
     const socket = net.connect((addressOf('b') as { path: string }).path);
