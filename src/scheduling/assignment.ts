@@ -31,4 +31,6 @@ export interface Assignment {
   readonly tasks: readonly ComponentTasks[];
   /** Slots in use, ordered by supervisor and port. */
   readonly slots: readonly SlotAssignment[];
+  /** The last rebalance that it fulfils; not given: none. */
+  readonly revision?: number;
 }

@@ -21,6 +21,7 @@ export type { DesiredCounts, TopologyPlan } from './plan-topology.js';
 export { planTopology } from './plan-topology.js';
 export type {
   DeadExecutor,
+  PendingRebalance,
   RoundInput,
   RoundLogLine,
   RoundSupervisor,

@@ -13,12 +13,20 @@ export interface RoundSupervisor {
   readonly gone?: boolean;
 }
 
+/** A rebalance that the assignment in force does not fulfil yet. */
+export interface PendingRebalance {
+  readonly revision: number;
+  /** `few-moves`: what can stay stays. `from-scratch`: as if nothing had been placed; its own slots are free for it. */
+  readonly placement: 'few-moves' | 'from-scratch';
+}
+
 export interface RoundTopology {
   readonly id: string;
   readonly plan: TopologyPlan;
   readonly settings: Settings;
   /** The assignment in force. */
   readonly stored: Assignment | undefined;
+  readonly rebalance?: PendingRebalance;
   /**
    * When the last heartbeat for an executor, named by its first task, was received in its present slot, by the clock of
    * `nowMs`; undefined: none so far.

@@ -1,16 +1,18 @@
 /**
  * One scheduling round as a pure function: who is alive → what is free → the strategy → checked assignments.
  *
- * R1: what is alive stays where it is. R2: the same input gives the same output, whatever its order. R3: a topology that
+ * R1: what is alive stays where it is, but for a rebalance that was asked for. R2: the same input gives the same output, whatever its order. R3: a topology that
  * fails keeps its assignment and its slots, and the others are placed as usual. R4: no executor is lost in silence.
  * Source: Storm's `mk-assignments`; unlike there an exception does not end the daemon.
  */
 import { type ErrorRecord, IsobarError, toIsobarError } from '../base/index.js';
 import { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
 import type { Assignment, SlotAssignment } from './assignment.js';
+import { WorkingCluster } from './cluster.js';
 import { type ClusterSnapshot, type PlacedWorker, slotKey } from './cluster-snapshot.js';
 import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText } from './order.js';
+import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
 import type {
   DeadExecutor,
   RoundInput,
@@ -61,7 +63,7 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
     })),
     placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
   };
-  const { result, faults } = decide(input, snapshot);
+  const { result, faults } = decide(input, rebalanced(snapshot, readable));
 
   const hosts = new Map(input.supervisors.map(({ id, host }) => [id, host]));
   const log: RoundLogLine[] = [];
@@ -96,7 +98,8 @@ function readTopology(
   goneSupervisors: ReadonlySet<string>,
   nowMs: number,
 ): ReadTopology {
-  const { stored, settings, plan } = topology;
+  const { stored, settings, plan, rebalance } = topology;
+  if (rebalance?.placement === 'from-scratch') return { topology, dead: [], alive: [], deadPorts: new Map() };
   const planned = new Map(plan.executors.map((executor) => [executor.range[0], executor]));
   const limits = livenessLimits({
     clusterTimeoutMs: settings['topology.worker-timeout'],
@@ -106,19 +109,39 @@ function readTopology(
   const startedMs = new Map((stored?.slots ?? []).map((slot) => [slotKey(slot), slot.startedMs]));
   const dead: DeadExecutor[] = [];
   const { workers, deadPorts } = restrictToAlive(stored?.slots ?? [], (range, { supervisor, port }) => {
-    const executor = planned.get(range[0]);
-    // An executor that the plan no longer has gives way without being called dead.
-    if (executor?.range[1] !== range[1]) return false;
+    // An executor that the plan no longer has gives way without being called dead, unless a rebalance cuts it anew.
+    if (rebalance === undefined && planned.get(range[0])?.range[1] !== range[1]) return false;
+    const component =
+      planned.get(range[0])?.component ??
+      plan.tasks.find(({ first, last }) => first <= range[0] && range[0] <= last)?.component;
+    if (component === undefined) return false;
     const lastHeartbeatMs = topology.lastHeartbeatMs(range[0]);
     const gone = goneSupervisors.has(supervisor);
     const signs = { startedMs: startedMs.get(slotKey({ supervisor, port })), lastHeartbeatMs };
     if (!gone && isAlive(signs, limits, nowMs)) return true;
     const cause = gone ? 'gone' : lastHeartbeatMs === undefined ? 'never-started' : 'silent';
-    dead.push({ range, component: executor.component, supervisor, port, cause });
+    dead.push({ range, component, supervisor, port, cause });
     return false;
   });
   dead.sort((a, b) => compareRanges(a.range, b.range));
   return { topology, dead, alive: workers, deadPorts };
+}
+
+/** The snapshot with the placement that rebalances ask for. */
+function rebalanced(snapshot: ClusterSnapshot, readable: readonly ReadTopology[]): ClusterSnapshot {
+  const pending = readable.filter(({ topology }) => topology.rebalance?.placement === 'few-moves');
+  if (pending.length === 0) return snapshot;
+  const cluster = new WorkingCluster(snapshot);
+  for (const { topology, alive } of pending) {
+    const { id, plan } = topology;
+    rebalanceInPlace(cluster, {
+      id,
+      workers: alive,
+      executors: plan.executors,
+      wantedWorkers: plan.topologyWorkers,
+    });
+  }
+  return { ...snapshot, placement: cluster.placement() };
 }
 
 /** Supervisors with the ports on which something may be placed now. */
@@ -229,11 +252,13 @@ function outcomeOf(
       startedMs: slot === undefined || startsNow.has(slotKey(worker)) ? nowMs : slot.startedMs,
     };
   });
+  const revision = revisionOf(topology, workers, facts.unplaced.length);
   const assignment: Assignment = {
     topologyId,
     version: (stored?.version ?? 0) + 1,
     tasks: plan.tasks,
     slots,
+    ...(revision === undefined ? {} : { revision }),
   };
   if (stored !== undefined && sameAssignment(stored, assignment)) return { kind: 'unchanged', ...facts };
   return {
@@ -243,6 +268,22 @@ function outcomeOf(
     notify: supervisorsToNotify(stored?.slots, slots),
     started: changed.flatMap(({ executors }) => executors).sort(compareRanges),
   };
+}
+
+/**
+ * The last rebalance that a placement fulfils: placing anew happens once; a rebalance with few moves goes on until there are as
+ * many workers as wanted, so that slots that become free later are used.
+ */
+function revisionOf(
+  { rebalance, stored, plan }: RoundTopology,
+  workers: readonly PlacedWorker[],
+  unplaced: number,
+): number | undefined {
+  if (rebalance === undefined) return stored?.revision;
+  const wanted = Math.min(plan.topologyWorkers, plan.executors.length);
+  const isFulfilled =
+    rebalance.placement === 'from-scratch' ? workers.length > 0 : workers.length >= wanted && unplaced === 0;
+  return isFulfilled ? rebalance.revision : stored?.revision;
 }
 
 function reasonText(topologyId: string, { reason }: Unplaced, hiddenSlots: number): string {
@@ -256,6 +297,7 @@ function reasonText(topologyId: string, { reason }: Unplaced, hiddenSlots: numbe
 /** Equal in all but the version. */
 function sameAssignment(a: Assignment, b: Assignment): boolean {
   return (
+    a.revision === b.revision &&
     a.tasks.length === b.tasks.length &&
     a.tasks.every((one, index) => {
       const other = b.tasks[index]!;
