@@ -1,7 +1,12 @@
 /** One topology as the leading Nimbus knows it: its record, what was loaded for it, and what has been seen of it. */
 import { compileSettings, type ErrorRecord, type Settings, toErrorRecord } from '../base/index.js';
 import type { FoldedHeartbeat, TopologyRecord, Versioned } from '../coordination/index.js';
-import { type Assignment, planTopology, type TopologyPlan } from '../scheduling/index.js';
+import {
+  type Assignment,
+  type PendingRebalance,
+  planTopology,
+  type TopologyPlan,
+} from '../scheduling/index.js';
 import { type TopologyDescription, validateDescription } from '../topology/index.js';
 import type { BlobStore } from './blob-store.js';
 import type { TopologyFacts } from './status.js';
@@ -39,6 +44,13 @@ export class KnownTopology {
 
   get id(): string {
     return this.record.id;
+  }
+
+  /** The rebalance that its assignment does not fulfil yet. */
+  get rebalance(): PendingRebalance | undefined {
+    const { desired } = this.record;
+    if (desired === undefined || desired.revision <= (this.assignment?.revision ?? 0)) return undefined;
+    return { revision: desired.revision, placement: desired.placement };
   }
 
   get isAtRest(): boolean {

@@ -439,7 +439,8 @@ class RunningNimbus implements Nimbus {
       if (loaded === undefined) return [];
       const { plan, settings } = loaded;
       const lastHeartbeatMs = this.#lastHeartbeats(known, settings, nowMs);
-      return [{ id, plan, settings, stored, lastHeartbeatMs }];
+      const { rebalance } = known;
+      return [{ id, plan, settings, stored, lastHeartbeatMs, ...(rebalance && { rebalance }) }];
     });
     const {
       topologies: outcomes,

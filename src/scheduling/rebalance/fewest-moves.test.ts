@@ -5,7 +5,7 @@ import { dealWithFewestMoves, type ExecutorAtHome } from './fewest-moves.js';
 /** One executor of one task for each letter, in the slot of its place in the list. */
 function placed(...slots: readonly string[]): ExecutorAtHome[] {
   return slots.flatMap((letters, slot) =>
-    [...letters].map((component): ExecutorAtHome => ({ component, homes: [[slot, 1]] })),
+    Array.from(letters, (component): ExecutorAtHome => ({ component, homes: [[slot, 1]] })),
   );
 }
 
@@ -78,7 +78,7 @@ describe('dealing with the fewest moves', () => {
   });
 
   it('places executors without a home evenly, each component spread', () => {
-    const executors = [...'aaaabbbb'].map((component): ExecutorAtHome => ({ component, homes: [] }));
+    const executors = Array.from('aaaabbbb', (component): ExecutorAtHome => ({ component, homes: [] }));
     const slotOf = dealWithFewestMoves(executors, 4);
     expect(sizes(slotOf, 4)).toEqual([2, 2, 2, 2]);
     expect(sizes(slotOf.slice(0, 4), 4)).toEqual([1, 1, 1, 1]);

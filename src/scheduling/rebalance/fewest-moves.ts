@@ -60,9 +60,9 @@ class Deal {
     this.#hasExtra = new Array<boolean>(slots).fill(false);
     this.#counts = new Array<number>(slots + 1).fill(0);
     const places = Array.from({ length: slots + 1 }, (_, place) => place);
-    this.#occupants = places.map(() => new Map());
-    this.#severalHomes = places.map(() => new Set());
-    this.#components = places.map(() => new Map());
+    this.#occupants = places.map((): Occupants => new Map());
+    this.#severalHomes = places.map(() => new Set<number>());
+    this.#components = places.map(() => new Map<string, number>());
     this.slotOf = executors.map(({ homes }) => bestHome(homes, slots));
     const several = executors.filter(({ homes }) => homes.length > 1).length;
     this.#followsSeveral = several * executors.length <= MAX_WORK;
@@ -218,7 +218,8 @@ class Deal {
     const { component, homes } = this.#executors[executor]!;
     const tasks = tasksIn(this.#executors[executor]!, place);
     let byComponent = this.#occupants[place]!.get(tasks);
-    if (byComponent === undefined) this.#occupants[place]!.set(tasks, (byComponent = new Map()));
+    if (byComponent === undefined)
+      this.#occupants[place]!.set(tasks, (byComponent = new Map<string, number[]>()));
     const list = byComponent.get(component);
     if (list === undefined) byComponent.set(component, [executor]);
     else list.push(executor);
