@@ -1,19 +1,88 @@
-/** The requests and answers that the command line and the dashboard share with the daemons. Plain data. */
+/**
+ * The requests and answers that the command line and the dashboard share with the daemons. Plain data.
+ *
+ * `ping` is understood by every version: whoever cannot be sure of the daemon's version asks it first and compares
+ * {@link CONTRACT_VERSION}. Whatever else changes here in a way that the other side would misread raises it.
+ */
+import type {
+  ClusterStatus,
+  ClusterSummary,
+  LifeResult,
+  RebalanceRequest,
+  RebalanceResult,
+  SettingValue,
+  SubmitRequest,
+  SubmitResult,
+  TopologyDetail,
+} from '../nimbus/index.js';
+
 export type {
   ClusterStatus,
+  ClusterSummary,
   ComponentStatus,
   ComponentTotals,
+  DesiredAndActual,
+  LastChange,
+  LifeResult,
+  LifeStatus,
+  Place,
+  PlacementChanges,
+  RebalanceRequest,
+  RebalanceResult,
+  SettingOrigin,
+  SettingValue,
   SlotStatus,
   SubmitRequest,
   SubmitResult,
   SupervisorStatus,
+  TaskMove,
+  TopologyDetail,
   TopologyStatus,
+  TopologySummary,
   TopologyTotals,
   WorkerStatus,
 } from '../nimbus/index.js';
+
+/** 1 had no version of its own and asked for less. */
+export const CONTRACT_VERSION = 2;
 
 export interface PingAnswer {
   readonly nimbusId: string;
   readonly isLeader: boolean;
   readonly pid: number;
+  readonly contract: number;
+}
+
+/** A submission as it is sent: with what is needed to see that it arrived as it was. */
+export interface SentSubmission extends SubmitRequest {
+  /** SHA-256 of the code, hex. */
+  readonly codeHash?: string;
+}
+
+export interface KillRequest {
+  readonly name: string;
+  /** null: the topology's message time-out. */
+  readonly waitMs: number | null;
+}
+
+export interface NamedRebalance {
+  readonly name: string;
+  readonly request: RebalanceRequest;
+}
+
+/** Requests and their answers, by name. */
+export interface ControlRequests {
+  readonly ping: { readonly body: null; readonly answer: PingAnswer };
+  readonly submit: { readonly body: SentSubmission; readonly answer: SubmitResult };
+  readonly activate: { readonly body: string; readonly answer: LifeResult };
+  readonly deactivate: { readonly body: string; readonly answer: LifeResult };
+  readonly rebalance: { readonly body: NamedRebalance; readonly answer: RebalanceResult };
+  readonly kill: { readonly body: KillRequest; readonly answer: LifeResult };
+  readonly drain: { readonly body: string; readonly answer: null };
+  readonly stop: { readonly body: string; readonly answer: null };
+  readonly status: { readonly body: null; readonly answer: ClusterStatus };
+  readonly list: { readonly body: null; readonly answer: ClusterSummary };
+  readonly describe: { readonly body: string; readonly answer: TopologyDetail };
+  /** null: the cluster's. */
+  readonly config: { readonly body: string | null; readonly answer: readonly SettingValue[] };
 }

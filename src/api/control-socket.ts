@@ -1,6 +1,6 @@
 /**
  * Nimbus's control interface over a Unix socket in a private directory. Errors pass as the same codes; requests that are
- * not in the table below are refused.
+ * not in the contract are refused.
  */
 import {
   type Channel,
@@ -10,67 +10,90 @@ import {
   type Logger,
   serveChannels,
 } from '../base/index.js';
-import type { Nimbus } from '../nimbus/index.js';
-import type { ClusterStatus, PingAnswer, SubmitRequest, SubmitResult } from './contract.js';
-
-/** Requests and their answers, by name. */
-interface ControlRequests {
-  readonly submit: { readonly body: SubmitRequest; readonly answer: SubmitResult };
-  readonly drain: { readonly body: string; readonly answer: null };
-  readonly kill: { readonly body: string; readonly answer: null };
-  readonly status: { readonly body: null; readonly answer: ClusterStatus };
-  readonly ping: { readonly body: null; readonly answer: PingAnswer };
-}
+import { blobHash, type Nimbus } from '../nimbus/index.js';
+import { CONTRACT_VERSION, type ControlRequests, type SentSubmission } from './contract.js';
+import { isControlRequest, parseBody } from './request-shapes.js';
 
 export interface ControlClient {
-  /** @throws what `Nimbus.submit` throws, CONNECTION_LOST, REQUEST_TIMEOUT */
-  submit(request: SubmitRequest): Promise<SubmitResult>;
-  /** @throws TOPOLOGY_NOT_ALIVE */
-  drain(name: string): Promise<void>;
-  /** @throws TOPOLOGY_NOT_ALIVE */
-  kill(name: string): Promise<void>;
-  status(): Promise<ClusterStatus>;
-  ping(): Promise<PingAnswer>;
+  /** @throws what the request of Nimbus throws, CONNECTION_LOST, REQUEST_TIMEOUT */
+  ask<M extends keyof ControlRequests>(
+    method: M,
+    body: ControlRequests[M]['body'],
+    options?: { readonly timeoutMs?: number },
+  ): Promise<ControlRequests[M]['answer']>;
   readonly isClosed: boolean;
   close(): void;
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
 
+type Handlers = {
+  readonly [M in keyof ControlRequests]: (
+    body: ControlRequests[M]['body'],
+  ) => Promise<ControlRequests[M]['answer']>;
+};
+
 /** Serves a Nimbus at `socketPath`. @throws SOCKET_PATH_TOO_LONG */
 export function serveControl(socketPath: string, nimbus: Nimbus, logger: Logger): Promise<ChannelServer> {
-  return serveChannels(
-    socketPath,
-    () => ({ onRequest: (method, body) => answer(nimbus, method, body) }),
-    logger,
-  );
+  const handlers = handlersOf(nimbus);
+  const onRequest = (method: string, body: unknown): unknown => {
+    if (isControlRequest(method)) return answer(handlers, method, body);
+    const found = method.slice(0, 100);
+    throw new IsobarError('USAGE', `a daemon does not answer "${found}"`, { found });
+  };
+  return serveChannels(socketPath, () => ({ onRequest }), logger);
 }
 
-async function answer(nimbus: Nimbus, method: string, body: unknown): Promise<unknown> {
-  switch (method) {
-    case 'submit':
-      return nimbus.submit(parseSubmit(body));
-    case 'drain':
-      await nimbus.drain(parseName(body));
+function answer<M extends keyof ControlRequests>(handlers: Handlers, method: M, body: unknown): unknown {
+  return handlers[method](parseBody(method, body));
+}
+
+function handlersOf(nimbus: Nimbus): Handlers {
+  return {
+    ping: async () => ({
+      nimbusId: nimbus.id,
+      isLeader: nimbus.isLeader,
+      pid: process.pid,
+      contract: CONTRACT_VERSION,
+    }),
+    submit: async (sent) => {
+      checkArrival(sent);
+      const { codeHash: _arrived, ...request } = sent;
+      return nimbus.submit(request);
+    },
+    activate: (name) => nimbus.activate(name),
+    deactivate: (name) => nimbus.deactivate(name),
+    rebalance: ({ name, request }) => nimbus.rebalance(name, request),
+    kill: ({ name, waitMs }) => nimbus.kill(name, waitMs),
+    drain: async (name) => {
+      await nimbus.drain(name);
       return null;
-    case 'kill':
-      await nimbus.kill(parseName(body));
+    },
+    stop: async (name) => {
+      await nimbus.stop(name);
       return null;
-    case 'status':
-      return nimbus.status();
-    case 'ping': {
-      const pong: PingAnswer = { nimbusId: nimbus.id, isLeader: nimbus.isLeader, pid: process.pid };
-      return pong;
-    }
-    default:
-      throw new IsobarError('USAGE', `a daemon does not answer "${method.slice(0, 100)}"`, {
-        found: method.slice(0, 100),
-      });
-  }
+    },
+    status: () => nimbus.status(),
+    list: () => nimbus.list(),
+    describe: (name) => nimbus.describe(name),
+    config: (name) => nimbus.config(name),
+  };
+}
+
+/** @throws BUNDLE_DAMAGED */
+function checkArrival({ code, codeHash }: SentSubmission): void {
+  if (codeHash === undefined) return;
+  const found = blobHash(typeof code === 'string' ? Buffer.from(code) : code);
+  if (found === codeHash) return;
+  throw new IsobarError('BUNDLE_DAMAGED', 'the code that arrived is not the code that was sent', {
+    expected: `SHA-256 ${codeHash}`,
+    found: `SHA-256 ${found}`,
+    where: 'code',
+  });
 }
 
 /**
- * Connects to a daemon's control socket.
+ * Connects to a daemon's control socket. Nobody has asked yet which version it is.
  *
  * @param options.onClose called once, when the connection is gone
  * @throws CONNECTION_LOST when nobody listens there
@@ -81,15 +104,7 @@ export async function connectControl(
 ): Promise<ControlClient> {
   const channel = await connectChannel(socketPath, { onClose: () => options.onClose?.() });
   return {
-    submit: (request) => ask(channel, 'submit', request),
-    drain: async (name) => {
-      await ask(channel, 'drain', name);
-    },
-    kill: async (name) => {
-      await ask(channel, 'kill', name);
-    },
-    status: () => ask(channel, 'status', null),
-    ping: () => ask(channel, 'ping', null),
+    ask: (method, body, { timeoutMs = REQUEST_TIMEOUT_MS } = {}) => ask(channel, method, body, timeoutMs),
     get isClosed() {
       return channel.isClosed;
     },
@@ -101,36 +116,8 @@ async function ask<M extends keyof ControlRequests>(
   channel: Channel,
   method: M,
   body: ControlRequests[M]['body'],
+  timeoutMs: number,
 ): Promise<ControlRequests[M]['answer']> {
-  // The daemon is of this version: `ping` is asked first by whoever cannot be sure.
-  return (await channel.request(method, body, {
-    timeoutMs: REQUEST_TIMEOUT_MS,
-  })) as ControlRequests[M]['answer'];
-}
-
-function parseName(body: unknown): string {
-  if (typeof body === 'string') return body;
-  throw new IsobarError('USAGE', 'the name of a topology is missing', {
-    expected: 'a text',
-    found: typeof body,
-  });
-}
-
-function parseSubmit(body: unknown): SubmitRequest {
-  const request = (typeof body === 'object' && body !== null ? body : {}) as Partial<Record<string, unknown>>;
-  const { description, code, sourceMap, settings } = request;
-  const isContent = (value: unknown): value is Uint8Array | string =>
-    typeof value === 'string' || value instanceof Uint8Array;
-  if (!isContent(code) || (sourceMap !== undefined && !isContent(sourceMap))) {
-    throw new IsobarError('USAGE', 'a submission needs the bundle', { expected: 'code as text or bytes' });
-  }
-  if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) {
-    throw new IsobarError('USAGE', 'a submission needs settings', { expected: 'an object of settings' });
-  }
-  return {
-    description,
-    code,
-    settings: { ...settings },
-    ...(sourceMap === undefined ? {} : { sourceMap }),
-  };
+  // A daemon of the same contract answers what the contract says.
+  return (await channel.request(method, body, { timeoutMs })) as ControlRequests[M]['answer'];
 }

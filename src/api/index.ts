@@ -1,13 +1,31 @@
+export type { ClusterClient } from './cluster-client.js';
+export { clusterClient } from './cluster-client.js';
+export { clusterDirectory, clusterSocketDirectory, controlSocketPath } from './cluster-place.js';
 export type {
   ClusterStatus,
+  ClusterSummary,
   ComponentStatus,
   ComponentTotals,
+  ControlRequests,
+  DesiredAndActual,
+  LastChange,
+  LifeResult,
+  LifeStatus,
   PingAnswer,
+  Place,
+  PlacementChanges,
+  RebalanceRequest,
+  RebalanceResult,
+  SettingOrigin,
+  SettingValue,
   SlotStatus,
   SubmitRequest,
   SubmitResult,
   SupervisorStatus,
+  TaskMove,
+  TopologyDetail,
   TopologyStatus,
+  TopologySummary,
   TopologyTotals,
   WorkerStatus,
 } from './contract.js';

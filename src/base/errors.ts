@@ -279,6 +279,12 @@ export const ERROR_TABLE = {
     when: 'A scheduling strategy returned an assignment that breaks a rule.',
     action: 'Report it with the output shown; the topology keeps its previous assignment.',
   },
+  NO_FREE_SLOT: {
+    when: 'Executors of a topology have no slot.',
+    action:
+      'Add a supervisor, raise supervisor.slots, or kill another topology; it is placed as soon as there are slots.',
+    retryable: true,
+  },
   SLOT_OCCUPIED: { when: 'A slot is already held by a topology.', action: 'Choose a free slot.' },
   EXECUTOR_ALREADY_ASSIGNED: { when: 'An executor already has a slot.', action: 'Free its slot first.' },
   WORKER_START_FAILED: {

@@ -288,6 +288,14 @@ export const SETTINGS_TABLE = {
     scope: 'topology',
     what: 'After Ctrl-C, time for pending trees to complete before the topology is stopped.',
   },
+  'submit.max-bundle-bytes': {
+    kind: 'bytes',
+    default: 67_108_864,
+    minimum: 1024,
+    maximum: 134_217_728,
+    scope: 'cluster',
+    what: 'Largest bundle of a topology, its source map not counted.',
+  },
   'nimbus.slots-per-topology': {
     kind: 'integer',
     default: null,

@@ -2,6 +2,7 @@
  * One run of one file: starts the local cluster while the file is checked and bundled, submits, watches to the end, and
  * leaves nothing behind. Whoever calls decides what a signal means and where things are shown.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterStatus, SubmitRequest, SubmitResult, TopologyStatus } from '../api/index.js';
 import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
@@ -130,18 +131,13 @@ class Session {
     return exitCodeOf(end);
   }
 
-  /** Asks again if the daemon dies meanwhile; then the topology may be alive already, and is this one. */
-  async #submit(request: SubmitRequest & Pick<Submission, 'description'>): Promise<SubmitResult> {
-    for (let isRepeated = false; ; isRepeated = true) {
-      const control = await this.#cluster.control();
+  /** Asks again if the daemon dies meanwhile; it knows then that it is the same request. */
+  async #submit(request: SubmitRequest): Promise<SubmitResult> {
+    const requestId = randomUUID();
+    for (;;) {
       try {
-        return await control.submit(request);
+        return await (await this.#cluster.control()).ask('submit', { ...request, requestId });
       } catch (error) {
-        if (isRepeated && hasCode(error, 'TOPOLOGY_ALREADY_ALIVE')) {
-          const { topologies } = await control.status();
-          const alive = topologies.findLast(({ name }) => name === request.description.name);
-          if (alive !== undefined) return { topologyId: alive.id, notes: alive.notes };
-        }
         if (!isTransient(error)) throw error;
         await pause(RETRY_MS);
       }
@@ -217,7 +213,7 @@ class Session {
   async #look(topologyId: string): Promise<TopologyStatus | undefined> {
     let cluster: ClusterStatus;
     try {
-      const answer = await (await this.#cluster.control()).status();
+      const answer = await (await this.#cluster.control()).ask('status', null);
       cluster = inFlowOrder(answer, topologyId, this.#bolts);
     } catch (error) {
       if (!isTransient(error)) throw error;
@@ -242,7 +238,7 @@ class Session {
   async #askToDrain(name: string, status: TopologyStatus): Promise<void> {
     const { pending, acked, failed, deadLetters } = status.totals;
     try {
-      await (await this.#cluster.control()).drain(name);
+      await (await this.#cluster.control()).ask('drain', name);
     } catch (error) {
       // Asked again at the next look; one that has ended by itself meanwhile needs no drain.
       if (!isTransient(error) && !hasCode(error, 'TOPOLOGY_NOT_ALIVE')) throw error;
@@ -262,7 +258,7 @@ class Session {
     const deadlineMs = systemClock.nowMs() + SETTLE_MS;
     try {
       const control = await this.#cluster.control();
-      await control.kill(name);
+      await control.ask('stop', name);
       while (!last.isSettled && systemClock.nowMs() < deadlineMs) {
         await pause(ENDING_MS);
         last = (await this.#look(topologyId)) ?? last;

@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { IsobarError, toIsobarError } from '../base/index.js';
 
@@ -15,6 +15,8 @@ export interface BlobStore {
   put(bytes: Uint8Array): Promise<string>;
   /** @throws TOPOLOGY_CODE_LOST if the blob is missing or damaged */
   read(hash: string): Promise<Uint8Array>;
+  /** Is there a blob of this name, whatever is in it? */
+  has(hash: string): Promise<boolean>;
   /** Where a blob is, or would be. */
   blobPath(hash: string): string;
   /** Removes a blob and its source map; harmless if there is none. */
@@ -45,14 +47,14 @@ export function createBlobStore(directory: string): BlobStore {
   return {
     blobPath,
     async put(bytes) {
-      const hash = sha256(bytes);
+      const hash = blobHash(bytes);
       const present = await readIfThere(blobPath(hash));
-      if (present === undefined || sha256(present) !== hash) await writeWhole(blobPath(hash), bytes, true);
+      if (present === undefined || blobHash(present) !== hash) await writeWhole(blobPath(hash), bytes, true);
       return hash;
     },
     async read(hash) {
       const bytes = await readIfThere(blobPath(hash));
-      const found = bytes === undefined ? undefined : sha256(bytes);
+      const found = bytes === undefined ? undefined : blobHash(bytes);
       if (bytes !== undefined && found === hash) return bytes;
       throw new IsobarError(
         'TOPOLOGY_CODE_LOST',
@@ -63,6 +65,10 @@ export function createBlobStore(directory: string): BlobStore {
           where: blobPath(hash),
         },
       );
+    },
+    async has(hash) {
+      const found = await stat(blobPath(hash)).catch(() => undefined);
+      return found?.isFile() ?? false;
     },
     async remove(hash) {
       await rm(blobPath(hash), { force: true });
@@ -132,6 +138,7 @@ async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-function sha256(bytes: Uint8Array): string {
+/** The name of a blob: SHA-256 of its content, hex. */
+export function blobHash(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

@@ -1,12 +1,12 @@
 export type { BlobStore } from './blob-store.js';
-export { createBlobStore } from './blob-store.js';
-export type { Nimbus, NimbusOptions } from './nimbus.js';
+export { blobHash, createBlobStore } from './blob-store.js';
+export type { Nimbus, NimbusOptions, TopologyDetail } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
-export type { RebalanceRequest } from './rebalance.js';
+export type { Place, PlacementChanges, TaskMove } from './placement-changes.js';
+export type { RebalanceRequest, RebalanceResult } from './rebalance.js';
 export { checkRebalance, desiredAfter } from './rebalance.js';
-export type { LifeEvent, LifeStatus } from './status-machine.js';
-export { lifeTimer, statusOf, transition } from './status-machine.js';
+export type { SettingOrigin, SettingValue } from './setting-values.js';
 export type {
   ClusterStatus,
   ComponentStatus,
@@ -16,5 +16,8 @@ export type {
   TopologyTotals,
   WorkerStatus,
 } from './status.js';
-export type { SubmitRequest, SubmitResult } from './topology-requests.js';
+export type { LifeEvent, LifeStatus } from './status-machine.js';
+export { lifeTimer, statusOf, transition } from './status-machine.js';
+export type { ClusterSummary, DesiredAndActual, LastChange, TopologySummary } from './summary.js';
+export type { LifeResult, SubmitRequest, SubmitResult } from './topology-requests.js';
 export type { ComponentTotals } from './totals.js';

@@ -1,6 +1,12 @@
 /** One topology as the leading Nimbus knows it: its record, what was loaded for it, and what has been seen of it. */
-import { compileSettings, type ErrorRecord, type Settings, toErrorRecord } from '../base/index.js';
-import type { FoldedHeartbeat, TopologyRecord, Versioned } from '../coordination/index.js';
+import {
+  compileSettings,
+  type ErrorRecord,
+  IsobarError,
+  type Settings,
+  toErrorRecord,
+} from '../base/index.js';
+import { isTerminal, type SlotReport, type TopologyRecord, type Versioned } from '../coordination/index.js';
 import {
   type Assignment,
   type PendingRebalance,
@@ -20,17 +26,17 @@ export interface LoadedTopology {
 }
 
 export class KnownTopology {
-  record: TopologyRecord;
-  version: number;
   assignment: Assignment | undefined;
   loaded: LoadedTopology | undefined;
-  /** Why it could not be loaded; tried again in every periodic round. */
+  /** Why it, or the code that its workers need, could not be loaded; tried again in every periodic round. */
   loadProblem: ErrorRecord | undefined;
   /** Why the last round could not place it. */
   roundProblem: ErrorRecord | undefined;
   unplacedExecutors = 0;
   unplacedReason: string | null = null;
   readonly notes: string[] = [];
+  #record: TopologyRecord;
+  #version: number;
   #totals = new TotalsBook();
   #areTotalsLoaded = false;
   #isUnsaved = false;
@@ -38,8 +44,36 @@ export class KnownTopology {
   #isAtRest = false;
 
   constructor({ value, version }: Versioned<TopologyRecord>) {
-    this.record = value;
-    this.version = version;
+    this.#record = value;
+    this.#version = version;
+  }
+
+  get record(): TopologyRecord {
+    return this.#record;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Totals have been counted that would be lost with this process. */
+  get isUnsaved(): boolean {
+    return this.#isUnsaved;
+  }
+
+  /** Takes another version of the record; new counts make a new plan. */
+  setRecord(record: TopologyRecord, version: number): void {
+    const before = this.#record.desired?.revision;
+    this.#record = record;
+    this.#version = version;
+    if (record.desired?.revision === before || this.loaded === undefined) return;
+    const { description, settings } = this.loaded;
+    try {
+      this.loaded = { description, settings, plan: planTopology(description, settings, record.desired) };
+    } catch (error) {
+      this.loaded = undefined;
+      this.loadProblem = toErrorRecord(error);
+    }
   }
 
   get id(): string {
@@ -53,6 +87,11 @@ export class KnownTopology {
     return { revision: desired.revision, placement: desired.placement };
   }
 
+  /** What its workers are started from is missing or damaged. */
+  get isCodeLost(): boolean {
+    return this.loadProblem?.code === 'TOPOLOGY_CODE_LOST';
+  }
+
   get isAtRest(): boolean {
     return this.#isAtRest;
   }
@@ -62,30 +101,35 @@ export class KnownTopology {
       this.#totals = new TotalsBook(await blobs.readDocument(totalsName(this.id)));
       this.#areTotalsLoaded = true;
     }
-    if (this.loaded !== undefined) return;
+    if (this.loaded !== undefined && this.loadProblem === undefined) return;
+    // Whatever it needed may be gone with it.
+    if (this.record.phase.kind === 'removed') return;
     try {
-      const text = Buffer.from(await blobs.read(this.record.descriptionHash)).toString('utf8');
-      const description = validateDescription(JSON.parse(text));
-      const settings = compileSettings(cluster, this.record.settings);
-      this.loaded = { description, settings, plan: planTopology(description, settings, this.record.desired) };
+      this.loaded ??= await this.#loadDescription(blobs, cluster);
+      if (!isTerminal(this.record.phase)) await requireCode(blobs, this.record.codeHash);
       this.loadProblem = undefined;
     } catch (error) {
       this.loadProblem = toErrorRecord(error);
     }
   }
 
-  /** Takes in what this topology's workers report, last words of gone ones included. */
-  noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
+  async #loadDescription(blobs: BlobStore, cluster: Settings): Promise<LoadedTopology> {
+    const text = Buffer.from(await blobs.read(this.record.descriptionHash)).toString('utf8');
+    const description = validateDescription(JSON.parse(text));
+    const settings = compileSettings(cluster, this.record.settings);
+    return { description, settings, plan: planTopology(description, settings, this.record.desired) };
+  }
+
+  /** Takes in what slots report of this topology's workers, last words of gone ones included. */
+  noteReports(slots: readonly SlotReport[]): void {
     const marks = new Map<string, number>();
-    for (const { slots } of heartbeats) {
-      for (const { heartbeat, workerId } of slots) {
-        if (heartbeat?.topologyId !== this.id) continue;
-        const news = this.#totals.note(heartbeat);
-        // Live workers say their totals again to whoever asks; only those of gone ones would be lost with this process.
-        if (news === 'new-worker' || (news === 'updated' && heartbeat.workerId !== workerId))
-          this.#isUnsaved = true;
-        if (heartbeat.workerId === workerId) marks.set(heartbeat.workerId, heartbeat.sequence);
-      }
+    for (const { heartbeat, workerId } of slots) {
+      if (heartbeat?.topologyId !== this.id) continue;
+      const news = this.#totals.note(heartbeat);
+      // Live workers say their totals again to whoever asks; only those of gone ones would be lost with this process.
+      if (news === 'new-worker' || (news === 'updated' && heartbeat.workerId !== workerId))
+        this.#isUnsaved = true;
+      if (heartbeat.workerId === workerId) marks.set(heartbeat.workerId, heartbeat.sequence);
     }
     const isAsked = this.record.phase.kind === 'draining' && this.loaded?.plan.ackers === 0;
     if (isAsked) this.#noteRest(marks);
@@ -140,6 +184,16 @@ export class KnownTopology {
     }
     this.#isAtRest = [...rest.marks].every(([workerId, sequence]) => (marks.get(workerId) ?? 0) > sequence);
   }
+}
+
+/** A worker that has to be started could not be. @throws TOPOLOGY_CODE_LOST */
+async function requireCode(blobs: BlobStore, hash: string): Promise<void> {
+  if (await blobs.has(hash)) return;
+  throw new IsobarError('TOPOLOGY_CODE_LOST', `blob ${hash} is missing`, {
+    expected: `SHA-256 ${hash}`,
+    found: 'no file',
+    where: blobs.blobPath(hash),
+  });
 }
 
 export function totalsName(topologyId: string): string {

@@ -298,7 +298,7 @@ describe('a submission', () => {
   it('is refused while a topology of its name is alive, and replaces one that has ended', async () => {
     const first = await submit();
     await expect(submit()).rejects.toMatchObject({ code: 'TOPOLOGY_ALREADY_ALIVE' });
-    await nimbus.kill('words');
+    await nimbus.stop('words');
     const second = await submit();
     expect(second).not.toBe(first);
     expect((await outside.listTopologies()).map(({ value }) => value.id)).toEqual([second]);
@@ -397,10 +397,10 @@ describe('draining and killing', () => {
     const id = await submit();
     const other = await submit('other');
     await assigned(id, ({ slots }) => slots.length === 2);
-    await nimbus.kill('words');
+    await nimbus.stop('words');
     await assigned(id, ({ slots }) => slots.length === 0);
     await assigned(other, ({ slots }) => slots.length === 2);
-    await expect(nimbus.kill('words')).rejects.toMatchObject({ code: 'TOPOLOGY_NOT_ALIVE' });
+    await expect(nimbus.stop('words')).rejects.toMatchObject({ code: 'TOPOLOGY_NOT_ALIVE' });
     await expect(nimbus.drain('nobody')).rejects.toMatchObject({ code: 'TOPOLOGY_NOT_ALIVE' });
   });
 

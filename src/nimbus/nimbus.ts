@@ -2,35 +2,47 @@
  * The leader of a cluster: takes submissions, decides assignments and phases, and tells how everything is.
  *
  * Stateless over the coordinator: whatever it knows it has read, and every decision is one conditional write. It works
- * in steps, one at a time; a watch wakes it, and says only that something may have changed. While the coordinator is
- * away nothing is concluded and nothing moves. Nothing is deleted because it is absent from some view.
+ * in steps, one at a time; a watch wakes it, and says only that something may have changed. A step decides about those
+ * topologies only that something was heard of, or that something is due for. While the coordinator is away nothing is
+ * concluded and nothing moves. Nothing is deleted because it is absent from some view.
  */
 import type { Clock, ErrorRecord, Logger, Settings } from '../base/index.js';
 import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import {
   type Coordination,
-  type FoldedHeartbeat,
+  type DesiredState,
   isTerminal,
-  type SupervisorRecord,
   type TopologyPhase,
-  type WorkerHeartbeat,
 } from '../coordination/index.js';
-import { type RoundSupervisor, schedulingRound, type SlotAssignment } from '../scheduling/index.js';
+import { planTopology } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
-import { KnownTopology } from './known-topology.js';
-import { Liveness } from './liveness.js';
+import { ClusterView } from './cluster-view.js';
+import { DueTimes } from './due-times.js';
+import type { KnownTopology } from './known-topology.js';
 import { advancePhase } from './phases.js';
-import { type ClusterStatus, supervisorStatuses, topologyStatus } from './status.js';
-import { checkSubmission } from './submission.js';
-import { type SubmitRequest, type SubmitResult, TopologyRequests } from './topology-requests.js';
+import { placementChanges } from './placement-changes.js';
+import { checkRebalance, desiredAfter, type RebalanceRequest, type RebalanceResult } from './rebalance.js';
+import { areWorkersGone, removeTopology } from './removal.js';
+import { Rounds } from './rounds.js';
+import { Serial } from './serial.js';
+import { type SettingValue, settingValues } from './setting-values.js';
+import { type ClusterStatus, supervisorStatuses, topologyStatus, type TopologyStatus } from './status.js';
+import { type LifeEvent, lifeTimer, statusOf, transition, transitionIllegal } from './status-machine.js';
+import { checkBundleSize, checkSubmission } from './submission.js';
+import { type ClusterSummary, type TopologySummary, topologySummary } from './summary.js';
+import {
+  type LifeResult,
+  phaseSinceMs,
+  type SubmitRequest,
+  type SubmitResult,
+  TopologyRequests,
+} from './topology-requests.js';
 import { WakeableLoop } from './wakeable-loop.js';
 
 const RETRY_MS = 200;
 /** How long a request waits for this Nimbus to lead: a restarted daemon needs a moment. */
 const LEADER_WAIT_MS = 5000;
 const LEADER_RETRY_MS = 500;
-/** Period at which workers without supervisor are looked for while a supervisor is away. */
-const AWAY_CHECK_MS = 500;
 const SAVE_INTERVAL_MS = 1000;
 
 export interface NimbusOptions {
@@ -45,6 +57,13 @@ export interface NimbusOptions {
   randomBytes(count: number): Uint8Array;
 }
 
+export interface TopologyDetail {
+  readonly summary: TopologySummary;
+  /** What a rebalance has made of it; null: it is as submitted. */
+  readonly desired: DesiredState | null;
+  readonly status: TopologyStatus;
+}
+
 export interface Nimbus {
   readonly id: string;
   readonly isLeader: boolean;
@@ -52,14 +71,39 @@ export interface Nimbus {
    * Checks and stores a topology; it is placed at once.
    *
    * @throws DESCRIPTION_INVALID, SETTINGS_INVALID, PARALLELISM_ILLEGAL, TOO_MANY_WORKERS, TOO_MANY_EXECUTORS,
-   *   CYCLE_NEEDS_ACKERS, TOPOLOGY_ALREADY_ALIVE, STATE_DIRECTORY_UNUSABLE, COORDINATOR_UNAVAILABLE, NOT_LEADER
+   *   CYCLE_NEEDS_ACKERS, BUNDLE_TOO_LARGE, TOPOLOGY_ALREADY_ALIVE, STATE_DIRECTORY_UNUSABLE,
+   *   COORDINATOR_UNAVAILABLE, NOT_LEADER
    */
   submit(request: SubmitRequest): Promise<SubmitResult>;
+  /** Its spouts read again. @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL */
+  activate(name: string): Promise<LifeResult>;
+  /** Its spouts stop reading; what is pending completes, and its workers stay. @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL */
+  deactivate(name: string): Promise<LifeResult>;
+  /**
+   * Changes counts, and the placement with them.
+   *
+   * @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL, PARALLELISM_ILLEGAL, COMPONENT_NOT_FOUND, TOO_MANY_WORKERS,
+   *   TOO_MANY_EXECUTORS, and why it could not be loaded
+   */
+  rebalance(name: string, request: RebalanceRequest): Promise<RebalanceResult>;
+  /**
+   * Stops its spouts, and removes it once `waitMs` are over (null: its message time-out) and its workers are gone. One that
+   * has ended is removed at once.
+   *
+   * @throws TOPOLOGY_NOT_ALIVE
+   */
+  kill(name: string, waitMs: number | null): Promise<LifeResult>;
   /** Stops reading and lets pending trees complete. One that is ending already goes on to its end. @throws TOPOLOGY_NOT_ALIVE */
   drain(name: string): Promise<void>;
-  /** Stops at once. @throws TOPOLOGY_NOT_ALIVE */
-  kill(name: string): Promise<void>;
+  /** Stops its workers at once; its record stays, to show how it ended. @throws TOPOLOGY_NOT_ALIVE */
+  stop(name: string): Promise<void>;
   status(): Promise<ClusterStatus>;
+  /** One line for each topology. */
+  list(): Promise<ClusterSummary>;
+  /** Everything about one topology, alive or ended. @throws TOPOLOGY_NOT_ALIVE */
+  describe(name: string): Promise<TopologyDetail>;
+  /** Every setting of a topology, or of the cluster. @throws TOPOLOGY_NOT_ALIVE, and why it could not be loaded */
+  config(name: string | null): Promise<readonly SettingValue[]>;
   /** Stops deciding. The cluster goes on as it is. */
   close(): Promise<void>;
 }
@@ -78,24 +122,21 @@ class RunningNimbus implements Nimbus {
   readonly #logger: Logger;
   readonly #shutdown = new Shutdown();
   readonly #loop: WakeableLoop;
+  readonly #view: ClusterView;
+  readonly #rounds: Rounds;
   readonly #requests: TopologyRequests;
+  readonly #serial = new Serial();
   /** Nimbus's own time, ms: as far from the epoch as the wall clock was at the start, and never jumping since. */
   readonly #epochMs: number;
-  #liveness: Liveness;
   #isLeader = false;
   #mustCheckLeader = true;
   #leaderWaiters: (() => void)[] = [];
   #isClosed = false;
-  /** What may have changed since it was last read. */
-  #stale = { topologies: true, supervisors: true, heartbeats: true };
-  #mustSchedule = true;
-  #isRoundDue = true;
-  readonly #topologies = new Map<string, KnownTopology>();
-  #supervisors: readonly SupervisorRecord[] = [];
-  #announcedWorkers: readonly WorkerHeartbeat[] = [];
-  #heartbeats: readonly FoldedHeartbeat[] = [];
-  #gone: ReadonlySet<string> = new Set();
-  #submitting: Promise<unknown> = Promise.resolve();
+  /** Topologies that the next step decides about. */
+  readonly #concerned = new Set<string>();
+  /** When something is due for a topology, by id, ms of `#nowMs()`. */
+  readonly #due = new DueTimes();
+  readonly #unsaved = new Set<KnownTopology>();
   #saving: Promise<void> | undefined;
   #savedMs = -Infinity;
 
@@ -103,21 +144,34 @@ class RunningNimbus implements Nimbus {
     this.id = options.id;
     this.#options = options;
     this.#coordination = options.coordination;
-    this.#logger = options.logger.child({ nimbus: options.id });
-    this.#epochMs = options.clock.wallMs() - options.clock.nowMs();
-    this.#liveness = new Liveness(this.#nowMs());
-    this.#requests = new TopologyRequests({
-      coordination: options.coordination,
-      blobStore: options.blobStore,
-      logger: this.#logger,
-      wallMs: () => options.clock.wallMs(),
-      randomBytes: (count) => options.randomBytes(count),
-    });
+    const { coordination, blobStore, settings, clock } = options;
+    const logger = options.logger.child({ nimbus: options.id });
+    this.#logger = logger;
+    this.#epochMs = clock.wallMs() - clock.nowMs();
     this.#loop = new WakeableLoop({
       step: () => this.#step(),
       onFailure: (error) => this.#onFailure(error),
-      clock: options.clock,
+      clock,
       retryMs: RETRY_MS,
+    });
+    this.#view = new ClusterView({ coordination, blobStore, settings, logger });
+    this.#rounds = new Rounds({
+      coordination,
+      view: this.#view,
+      settings,
+      logger,
+      nowMs: () => this.#nowMs(),
+      wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+    });
+    this.#requests = new TopologyRequests({
+      coordination,
+      blobStore,
+      view: this.#view,
+      clock,
+      logger,
+      serial: this.#serial,
+      randomBytes: (count) => options.randomBytes(count),
+      refresh: () => this.#loop.nextStep(),
     });
   }
 
@@ -127,28 +181,29 @@ class RunningNimbus implements Nimbus {
 
   start(): void {
     const { coordination, clock, settings } = this.#options;
-    const onChange = (mark: () => void) => (): void => {
-      mark();
-      this.#loop.wake();
-    };
-    const checkLeader = onChange(() => (this.#mustCheckLeader = true));
-    const reread = onChange(() => {
+    const view = this.#view;
+    const wakeAfter =
+      <A extends readonly unknown[]>(mark: (...values: A) => void) =>
+      (...values: A): void => {
+        mark(...values);
+        this.#loop.wake();
+      };
+    const reread = wakeAfter(() => {
       this.#mustCheckLeader = true;
-      this.#markAllStale();
+      view.markAll();
     });
-    this.#shutdown.add('leader watch', coordination.watchLeader(checkLeader));
-    this.#shutdown.add('reconnects', coordination.onReconnect(reread));
-    const watches = [
-      coordination.watchTopologies(onChange(() => (this.#stale.topologies = true))),
-      coordination.watchAssignments(onChange(() => (this.#stale.topologies = true))),
-      coordination.watchSupervisors(onChange(() => (this.#stale.supervisors = true))),
-      coordination.watchHeartbeats(onChange(() => (this.#stale.heartbeats = true))),
-    ];
-    for (const stop of watches) this.#shutdown.add('watch', stop);
-    // Whatever a watch may have missed is read again in every period.
-    const round = onChange(() => {
-      this.#isRoundDue = true;
-      this.#markAllStale();
+    const watches = {
+      'leader watch': coordination.watchLeader(wakeAfter(() => (this.#mustCheckLeader = true))),
+      reconnects: coordination.onReconnect(reread),
+      'topology watch': coordination.watchTopologies(wakeAfter((ids) => view.markTopologies(ids))),
+      'assignment watch': coordination.watchAssignments(wakeAfter((ids) => view.markTopologies(ids))),
+      'supervisor watch': coordination.watchSupervisors(wakeAfter(() => view.markSupervisors())),
+      'heartbeat watch': coordination.watchHeartbeats(wakeAfter(() => view.markHeartbeats())),
+    };
+    for (const [name, stop] of Object.entries(watches)) this.#shutdown.add(name, stop);
+    const round = wakeAfter(() => {
+      this.#rounds.askForAll();
+      view.markPeriodically();
     });
     this.#shutdown.add('rounds', clock.every(settings['nimbus.round-interval'], round));
     this.#loop.wake();
@@ -164,53 +219,175 @@ class RunningNimbus implements Nimbus {
 
   // ── requests ──
 
-  submit(request: SubmitRequest): Promise<SubmitResult> {
-    // One after the other: whether a name is alive must not change between the check and the record.
-    const result = this.#submitting.then(() => this.#submit(request));
-    this.#submitting = result.catch(() => undefined);
+  async submit(request: SubmitRequest): Promise<SubmitResult> {
+    await this.#untilLeading();
+    checkBundleSize(request.code, this.#options.settings['submit.max-bundle-bytes']);
+    const checked = checkSubmission(request.description, request.settings, this.#options.settings);
+    const result = await this.#requests.store(request, checked);
+    await this.#followUp(result.topologyId);
+    return result;
+  }
+
+  activate(name: string): Promise<LifeResult> {
+    return this.#send(name, () => ({ kind: 'activate' }));
+  }
+
+  deactivate(name: string): Promise<LifeResult> {
+    return this.#send(name, () => ({ kind: 'inactivate' }));
+  }
+
+  kill(name: string, waitMs: number | null): Promise<LifeResult> {
+    return this.#send(name, ({ loaded }) => {
+      const settings = loaded?.settings ?? this.#options.settings;
+      return { kind: 'kill', waitMs: waitMs ?? settings['topology.message-timeout'] };
+    });
+  }
+
+  async rebalance(name: string, request: RebalanceRequest): Promise<RebalanceResult> {
+    await this.#untilLeading();
+    const result = await this.#requests.change(name, (known) => this.#decideRebalance(name, known, request));
+    if (!request.preview) await this.#followUp(result.topologyId);
     return result;
   }
 
   async drain(name: string): Promise<void> {
     await this.#setPhase(name, (phase) =>
-      phase.kind === 'active' ? { kind: 'draining', sinceMs: this.#nowMs() } : phase,
+      phase.kind === 'active' || phase.kind === 'inactive'
+        ? { kind: 'draining', sinceMs: this.#nowMs() }
+        : phase,
     );
   }
 
-  async kill(name: string): Promise<void> {
+  async stop(name: string): Promise<void> {
     await this.#setPhase(name, () => ({ kind: 'stopped' }));
   }
 
   async status(): Promise<ClusterStatus> {
     await this.#untilLeading();
     const wallMs = this.#options.clock.wallMs();
+    const { heartbeats, supervisors, topologies } = this.#view;
     return {
       atMs: wallMs,
       nimbusId: this.id,
-      supervisors: supervisorStatuses(this.#supervisors, this.#heartbeats),
-      topologies: [...this.#topologies.values()]
+      supervisors: supervisorStatuses(supervisors, heartbeats),
+      topologies: [...topologies.values()]
         .sort((a, b) => a.record.submittedMs - b.record.submittedMs || (a.id < b.id ? -1 : 1))
-        .map((known) => topologyStatus(known.facts(), this.#heartbeats, wallMs)),
+        .map((known) => topologyStatus(known.facts(), heartbeats, wallMs)),
     };
   }
 
-  async #submit(request: SubmitRequest): Promise<SubmitResult> {
+  async list(): Promise<ClusterSummary> {
     await this.#untilLeading();
-    const checked = checkSubmission(request.description, request.settings, this.#options.settings);
-    const result = await this.#requests.store(request, checked);
-    await this.#followUp();
+    const now = this.#options.clock.moment();
+    const { heartbeats, supervisors, topologies } = this.#view;
+    const slots = supervisorStatuses(supervisors, heartbeats).flatMap((one) =>
+      one.isPresent ? one.slots : [],
+    );
+    return {
+      atMs: now.wallMs,
+      nimbusId: this.id,
+      supervisors: supervisors.length,
+      slots: { total: slots.length, used: slots.filter(({ topologyId }) => topologyId !== null).length },
+      topologies: [...topologies.values()]
+        .filter(({ record }) => record.phase.kind !== 'removed')
+        .map((known) => topologySummary(known, this.#view.reportsOf(known.id), now))
+        .sort((a, b) => compareText(a.name, b.name) || a.submittedMs - b.submittedMs),
+    };
+  }
+
+  async describe(name: string): Promise<TopologyDetail> {
+    await this.#untilLeading();
+    const known = this.#requests.named(name);
+    const now = this.#options.clock.moment();
+    return {
+      summary: topologySummary(known, this.#view.reportsOf(known.id), now),
+      desired: known.record.desired ?? null,
+      status: topologyStatus(known.facts(), this.#view.heartbeats, now.wallMs),
+    };
+  }
+
+  async config(name: string | null): Promise<readonly SettingValue[]> {
+    await this.#untilLeading();
+    const cluster = this.#options.settings;
+    if (name === null) return settingValues(cluster);
+    const { loaded, record, loadProblem, id } = this.#requests.named(name);
+    if (loaded === undefined) throw IsobarError.from(loadProblem ?? notLoaded(id));
+    const { settings, description } = loaded;
+    const workers = record.desired?.workers;
+    return settingValues(cluster, {
+      settings,
+      file: description.settings,
+      submitted: record.settings,
+      workers,
+    });
+  }
+
+  async #send(name: string, eventFor: (known: KnownTopology) => LifeEvent): Promise<LifeResult> {
+    await this.#untilLeading();
+    const result = await this.#requests.send(name, eventFor);
+    await this.#followUp(result.topologyId);
     return result;
   }
 
   async #setPhase(name: string, change: (phase: TopologyPhase) => TopologyPhase): Promise<void> {
     await this.#untilLeading();
+    const { id } = this.#requests.named(name);
     await this.#requests.setPhase(name, change);
-    await this.#followUp();
+    await this.#followUp(id);
+  }
+
+  #decideRebalance(
+    name: string,
+    known: KnownTopology,
+    request: RebalanceRequest,
+  ): { readonly record?: KnownTopology['record']; readonly result: RebalanceResult } {
+    const { record, loaded } = known;
+    const now = this.#options.clock.moment();
+    const wallMs = Math.floor(now.wallMs);
+    const before = record.phase.kind === 'rebalancing' ? record.phase.desired : record.desired;
+    const isRepeated = request.requestId !== undefined && before?.requestId === request.requestId;
+    const desired = isRepeated ? before : desiredAfter(before, request, wallMs);
+    const event: LifeEvent = { kind: 'rebalance', waitMs: request.waitMs, desired };
+    const moved = isRepeated ? undefined : transition(record.phase, event, now);
+    if (moved?.kind === 'refused') throw transitionIllegal(name, record.phase, event);
+    if (loaded === undefined) throw IsobarError.from(known.loadProblem ?? notLoaded(known.id));
+    const { description, settings } = loaded;
+    checkRebalance(
+      request,
+      loaded.plan.tasks.map(({ component }) => component),
+    );
+    const plan = planTopology(description, settings, desired);
+    const { revision, placement } = desired;
+    const outcome = this.#rounds.preview(known, { plan, rebalance: { revision, placement } });
+    const after = outcome.kind === 'changed' ? outcome.assignment : known.assignment;
+    const phase = moved?.kind === 'moved' ? moved.phase : record.phase;
+    const result: RebalanceResult = {
+      topologyId: known.id,
+      status: statusOf(phase),
+      revision,
+      waitMs: phase.kind === 'rebalancing' ? phase.wait.waitMs : null,
+      workers: plan.topologyWorkers,
+      executors: countExecutors(plan.executors),
+      notes: plan.adjustments,
+      changes: placementChanges(known.assignment, after),
+      unplacedReason: outcome.unplacedReason,
+    };
+    if (request.preview || moved?.kind !== 'moved') return { result };
+    return {
+      record: {
+        ...record,
+        phase,
+        phaseSinceMs: phase === record.phase ? phaseSinceMs(record) : wallMs,
+        ...(moved.desired === undefined ? {} : { desired: moved.desired }),
+      },
+      result,
+    };
   }
 
   /** Whoever asks for the status after a request must see what became of it. */
-  async #followUp(): Promise<void> {
-    this.#stale.topologies = true;
+  async #followUp(topologyId: string): Promise<void> {
+    this.#concerned.add(topologyId);
+    this.#rounds.askFor(topologyId);
     await this.#loop.nextStep();
   }
 
@@ -237,13 +414,9 @@ class RunningNimbus implements Nimbus {
     return this.#epochMs + this.#options.clock.nowMs();
   }
 
-  #markAllStale(): void {
-    this.#stale = { topologies: true, supervisors: true, heartbeats: true };
-  }
-
   #onFailure(error: unknown): void {
     if (this.#isClosed) return;
-    this.#markAllStale();
+    this.#view.markAll();
     this.#mustCheckLeader = true;
     const isExpected =
       hasCode(error, 'COORDINATOR_UNAVAILABLE') ||
@@ -261,11 +434,19 @@ class RunningNimbus implements Nimbus {
       return;
     }
     await this.#read();
-    await this.#lookForWorkers();
-    await this.#advancePhases();
-    await this.#emptyEnded();
-    if (this.#mustSchedule || this.#isRoundDue) await this.#schedule();
+    await this.#rounds.lookForWorkers(this.#supervisorsConcerned());
+    for (const id of this.#due.takeDue(this.#nowMs())) this.#concerned.add(id);
+    for (const id of [...this.#concerned]) {
+      const known = this.#view.topologies.get(id);
+      if (known !== undefined) await this.#decide(known);
+      else this.#forget(id);
+      this.#concerned.delete(id);
+    }
+    await this.#rounds.run();
+    for (const known of this.#view.inPhase('removed')) await this.#removeWhenGone(known);
     this.#save();
+    const { nextMs } = this.#due;
+    if (nextMs !== undefined) this.#loop.wakeIn(Math.max(1, nextMs - this.#nowMs()));
     for (const resolve of this.#leaderWaiters.splice(0)) resolve();
   }
 
@@ -275,247 +456,152 @@ class RunningNimbus implements Nimbus {
     if (leads === this.#isLeader) return;
     this.#logger.info(leads ? 'leadership.taken' : 'leadership.lost');
     // Whoever led meanwhile has decided on what it saw: begin from nothing.
-    this.#topologies.clear();
-    this.#liveness = new Liveness(this.#nowMs());
-    this.#markAllStale();
-    this.#mustSchedule = true;
+    this.#view.clear();
+    this.#rounds.reset();
+    this.#due.clear();
+    this.#concerned.clear();
     if (leads) await this.#read();
     this.#isLeader = leads;
   }
 
   async #read(): Promise<void> {
-    if (this.#stale.topologies) {
-      this.#stale.topologies = false;
-      await this.#readTopologies();
-      this.#mustSchedule = true;
-      // Reports that came before their topology was known count for it now.
-      this.#stale.heartbeats = true;
+    const { topologies, places, reported } = await this.#view.read();
+    for (const id of topologies) {
+      this.#concerned.add(id);
+      this.#rounds.askFor(id);
     }
-    if (this.#stale.supervisors) {
-      this.#stale.supervisors = false;
-      const before = placesText(this.#supervisors);
-      this.#supervisors = await this.#coordination.listSupervisors();
-      if (placesText(this.#supervisors) !== before) this.#mustSchedule = true;
-    }
-    if (this.#stale.heartbeats) {
-      this.#stale.heartbeats = false;
-      this.#heartbeats = await this.#coordination.listHeartbeats();
-      this.#liveness.noteHeartbeats(this.#heartbeats, this.#nowMs());
-      for (const known of this.#topologies.values()) known.noteHeartbeats(this.#heartbeats);
+    if (places) this.#rounds.askForAll();
+    if (reported === undefined) return;
+    this.#rounds.noteHeartbeats();
+    for (const id of reported) {
+      this.#concerned.add(id);
+      const known = this.#view.topologies.get(id);
+      if (known?.isUnsaved === true) this.#unsaved.add(known);
     }
   }
 
-  async #readTopologies(): Promise<void> {
-    const { blobStore, settings } = this.#options;
-    const records = await this.#coordination.listTopologies();
-    const assignments = new Map(
-      (await this.#coordination.listAssignments()).map((one) => [one.topologyId, one]),
+  /** Supervisors of which it must be known whether their machine is there. */
+  #supervisorsConcerned(): ReadonlySet<string> {
+    const assigned = this.#view.assignedSupervisors;
+    const removed = this.#view.inPhase('removed');
+    if (removed.length === 0) return assigned;
+    const reporting = removed.flatMap(({ id }) =>
+      this.#view
+        .reportsOf(id)
+        .filter(({ slot }) => slot.topologyId === id)
+        .map(({ supervisorId }) => supervisorId),
     );
-    const listed = new Set(records.map(({ value }) => value.id));
-    // This forgets; it deletes nothing.
-    for (const id of this.#topologies.keys()) if (!listed.has(id)) this.#topologies.delete(id);
-    for (const versioned of records) {
-      const known = this.#topologies.get(versioned.value.id) ?? new KnownTopology(versioned);
-      this.#topologies.set(known.id, known);
-      known.record = versioned.value;
-      known.version = versioned.version;
-      known.assignment = assignments.get(known.id);
-      const before = known.loadProblem?.message;
-      await known.load(blobStore, settings);
-      if (known.loadProblem !== undefined && known.loadProblem.message !== before) {
-        this.#logger.error('topology.not-loaded', { topology: known.id, ...shortProblem(known.loadProblem) });
-      }
-    }
-    this.#liveness.retain([...assignments.values()]);
+    return new Set([...assigned, ...reporting]);
   }
 
-  /** While a supervisor that is assigned something is away: do its workers announce themselves? */
-  async #lookForWorkers(): Promise<void> {
-    const assigned = new Set(
-      [...this.#topologies.values()].flatMap(
-        ({ assignment }) => assignment?.slots.map(({ supervisor }) => supervisor) ?? [],
-      ),
-    );
-    const present = new Set(this.#supervisors.map(({ id }) => id));
-    const isAnyAway = [...assigned].some((id) => !present.has(id));
-    this.#announcedWorkers = isAnyAway ? await this.#coordination.listWorkerLiveness() : [];
-    const nowMs = this.#nowMs();
-    this.#liveness.noteWorkers(this.#announcedWorkers, nowMs);
-    const { gone, nextCheckMs } = this.#liveness.goneSupervisors(
-      assigned,
-      this.#supervisors,
-      this.#announcedWorkers,
-      this.#options.settings['supervisor.gone-grace'],
-      nowMs,
-    );
-    for (const id of gone) if (!this.#gone.has(id)) this.#logger.warn('supervisor.gone', { supervisor: id });
-    if ([...gone].some((id) => !this.#gone.has(id))) this.#mustSchedule = true;
-    this.#gone = gone;
-    if (nextCheckMs !== null) this.#loop.wakeIn(Math.max(1, nextCheckMs - nowMs));
-    else if (isAnyAway) this.#loop.wakeIn(AWAY_CHECK_MS);
-  }
-
-  async #advancePhases(): Promise<void> {
-    for (const known of this.#topologies.values()) {
-      while (known.loaded !== undefined && !isTerminal(known.record.phase)) {
-        const { loaded, record, assignment, isAtRest } = known;
-        const nowMs = this.#nowMs();
-        const drainTimeoutMs = loaded.settings['drain.timeout'];
-        const phase = advancePhase({
-          topologyId: record.id,
-          phase: record.phase,
-          description: loaded.description,
-          plan: loaded.plan,
-          assignment,
-          heartbeats: this.#heartbeats,
-          isAtRest,
-          nowMs,
-          drainTimeoutMs,
-        });
-        if (phase === record.phase) {
-          if (phase.kind === 'draining')
-            this.#loop.wakeIn(Math.max(1, phase.sinceMs + drainTimeoutMs - nowMs));
-          break;
-        }
-        if (record.phase.kind === 'draining' && phase.kind === 'stopped') {
-          known.notes.push(
-            `Not everything that was pending completed within drain.timeout (${drainTimeoutMs} ms).`,
-          );
-        }
-        if (!(await this.#writePhase(known, phase))) break;
-      }
-    }
-  }
-
-  /** Resolves to false if the record has changed meanwhile: it is read again, and decided on, in the next step. */
-  async #writePhase(known: KnownTopology, phase: TopologyPhase): Promise<boolean> {
-    const record = { ...known.record, phase };
-    try {
-      await this.#coordination.updateTopology(record, known.version);
-    } catch (error) {
-      if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
-      this.#stale.topologies = true;
-      this.#loop.wake();
-      return false;
-    }
-    this.#logger.info('topology.phase', {
-      topology: known.id,
-      phase: phase.kind,
-      ...(phase.kind === 'ending' ? { stage: phase.stage } : {}),
-      ...(phase.kind === 'failed' ? shortProblem(phase.error) : {}),
-    });
-    known.record = record;
-    known.version++;
-    if (isTerminal(phase)) known.keepTotals();
-    return true;
-  }
-
-  /** A topology that has ended keeps its record and no worker. */
-  async #emptyEnded(): Promise<void> {
-    for (const known of this.#topologies.values()) {
-      const { assignment, record } = known;
-      if (!isTerminal(record.phase) || assignment === undefined || assignment.slots.length === 0) continue;
-      const empty = { ...assignment, version: assignment.version + 1, slots: [] };
-      try {
-        await this.#coordination.writeAssignment(empty);
-        known.assignment = empty;
-        // Its slots are free for others.
-        this.#mustSchedule = true;
-      } catch (error) {
-        if (!hasCode(error, 'VERSION_CONFLICT')) throw error;
-        this.#stale.topologies = true;
+  /** Takes a topology as far as it goes now. */
+  async #decide(known: KnownTopology): Promise<void> {
+    this.#due.delete(known.id);
+    for (;;) {
+      const before = known.record.phase;
+      const next = this.#nextRecord(known);
+      if (next === undefined) break;
+      if (!(await this.#requests.write(known, next))) {
+        // Another one was written: it is read, and decided about, in the next step.
         this.#loop.wake();
+        return;
       }
+      this.#rounds.askFor(known.id);
+      if (before.kind === 'draining' && next.phase.kind === 'stopped') this.#noteUndrained(known);
+      if (isTerminal(next.phase)) {
+        known.keepTotals();
+        this.#unsaved.add(known);
+      }
+    }
+    const { assignment, record } = known;
+    if (isTerminal(record.phase) && assignment !== undefined && assignment.slots.length > 0) {
+      // A topology that has ended keeps its record and no worker.
+      await this.#rounds.write(known, { ...assignment, version: assignment.version + 1, slots: [] });
     }
   }
 
-  async #schedule(): Promise<void> {
-    this.#mustSchedule = false;
-    this.#isRoundDue = false;
-    const running = [...this.#topologies.values()].filter(({ record }) => !isTerminal(record.phase));
+  /** The record that follows now; undefined: it stays, and `#due` says when to look again. */
+  #nextRecord(known: KnownTopology): KnownTopology['record'] | undefined {
+    const { record, loaded } = known;
+    const now = this.#options.clock.moment();
+    const since = (phase: TopologyPhase): KnownTopology['record'] => ({
+      ...record,
+      phase,
+      phaseSinceMs: Math.floor(now.wallMs),
+    });
+    const timer = lifeTimer(record.phase, now);
+    if (timer !== undefined && timer.afterMs <= 0) {
+      const moved = transition(record.phase, { kind: timer.event }, now);
+      if (moved.kind !== 'moved') return undefined;
+      const { desired } = moved;
+      return {
+        ...since(moved.phase),
+        // It comes into force now.
+        ...(desired === undefined ? {} : { desired: { ...desired, changedMs: Math.floor(now.wallMs) } }),
+      };
+    }
+    if (timer !== undefined) this.#due.set(known.id, this.#nowMs() + timer.afterMs);
+    if (isTerminal(record.phase)) return undefined;
+    if (known.isCodeLost && this.#hasNoWorker(known)) {
+      return since({ kind: 'failed', error: known.loadProblem! });
+    }
+    if (loaded === undefined) return undefined;
     const nowMs = this.#nowMs();
-    const topologies = running.flatMap((known) => {
-      const { loaded, assignment: stored, id } = known;
-      if (loaded === undefined) return [];
-      const { plan, settings } = loaded;
-      const lastHeartbeatMs = this.#lastHeartbeats(known, settings, nowMs);
-      const { rebalance } = known;
-      return [{ id, plan, settings, stored, lastHeartbeatMs, ...(rebalance && { rebalance }) }];
-    });
-    const {
-      topologies: outcomes,
-      log,
-      runAgain,
-    } = schedulingRound({
+    const drainTimeoutMs = loaded.settings['drain.timeout'];
+    const phase = advancePhase({
+      topologyId: record.id,
+      phase: record.phase,
+      description: loaded.description,
+      plan: loaded.plan,
+      assignment: known.assignment,
+      heartbeats: this.#view.heartbeats,
+      isAtRest: known.isAtRest,
       nowMs,
-      supervisors: this.#roundSupervisors(running),
-      topologies,
-      strategy: 'even',
+      drainTimeoutMs,
     });
-    for (const { level, event, fields } of log) this.#logger[level](event, fields);
-    for (const outcome of outcomes) {
-      const known = this.#topologies.get(outcome.topologyId);
-      if (known === undefined) continue;
-      known.roundProblem = outcome.kind === 'failed' ? outcome.error : undefined;
-      known.unplacedExecutors = outcome.unplaced.length;
-      known.unplacedReason = outcome.unplacedReason;
-      if (outcome.kind !== 'changed') continue;
-      try {
-        await this.#coordination.writeAssignment(outcome.assignment);
-        known.assignment = outcome.assignment;
-      } catch (error) {
-        if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
-        // Somebody else has decided: read, and decide again.
-        this.#stale.topologies = true;
-        this.#loop.wake();
-      }
-    }
-    if (runAgain) {
-      this.#mustSchedule = true;
-      this.#loop.wake();
-    }
+    if (phase !== record.phase) return since(phase);
+    if (phase.kind === 'draining') this.#due.set(known.id, phase.sinceMs + drainTimeoutMs);
+    return undefined;
   }
 
-  /** Supervisors with the slots that may be used: not those of topologies that could not be loaded. */
-  #roundSupervisors(running: readonly KnownTopology[]): readonly RoundSupervisor[] {
-    const held = new Set(
-      running
-        .filter(({ loaded }) => loaded === undefined)
-        .flatMap(
-          ({ assignment }) => assignment?.slots.map(({ supervisor, port }) => `${supervisor}:${port}`) ?? [],
-        ),
-    );
-    const present = this.#supervisors.map(({ id, host, ports }) => ({
-      id,
-      host,
-      ports: ports.filter((port) => !held.has(`${id}:${port}`)),
-    }));
-    return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
+  #noteUndrained(known: KnownTopology): void {
+    const timeoutMs = known.loaded?.settings['drain.timeout'] ?? 0;
+    known.notes.push(`Not everything that was pending completed within drain.timeout (${timeoutMs} ms).`);
   }
 
-  /** When each executor of a topology, named by its first task, was last heard from in its present slot. */
-  #lastHeartbeats(
-    known: KnownTopology,
-    settings: Settings,
-    nowMs: number,
-  ): (firstTask: number) => number | undefined {
-    const slots = new Map<number, SlotAssignment>();
-    for (const slot of known.assignment?.slots ?? [])
-      for (const [first] of slot.executors) slots.set(first, slot);
-    return (firstTask) => {
-      const slot = slots.get(firstTask);
-      if (slot === undefined) return undefined;
-      const { supervisor, port, startedMs } = slot;
-      const timeoutMs = settings['topology.worker-timeout'];
-      const launchTimeoutMs = settings['topology.worker-launch-timeout'];
-      const place = { topologyId: known.id, supervisor, port, firstTask };
-      return this.#liveness.lastHeartbeatMs({ ...place, timeoutMs, launchTimeoutMs, startedMs }, nowMs);
-    };
+  /** Do the supervisors of all its slots say that no worker of it is there? */
+  #hasNoWorker({ id, assignment }: KnownTopology): boolean {
+    const reporting = new Map(this.#view.heartbeats.map((one) => [one.supervisorId, one.slots]));
+    return (assignment?.slots ?? []).every(({ supervisor, port }) => {
+      const slots = reporting.get(supervisor);
+      const slot = slots?.find((one) => one.port === port);
+      return slots !== undefined && (slot?.topologyId !== id || slot.workerId === null);
+    });
+  }
+
+  async #removeWhenGone(known: KnownTopology): Promise<void> {
+    if (!areWorkersGone(known, this.#view, (supervisorId) => this.#rounds.isGone(supervisorId))) return;
+    const { coordination, blobStore } = this.#options;
+    await removeTopology(known, {
+      coordination,
+      blobStore,
+      view: this.#view,
+      logger: this.#logger,
+      serial: this.#serial,
+    });
+    this.#forget(known.id);
+    this.#unsaved.delete(known);
+  }
+
+  #forget(topologyId: string): void {
+    this.#due.delete(topologyId);
+    this.#rounds.forget(topologyId);
+    this.#rounds.noteFreed();
   }
 
   /** Writes totals that would be lost with this process, at most once a second; never in the way of a decision. */
   #save(): void {
-    if (this.#saving !== undefined) return;
+    if (this.#saving !== undefined || this.#unsaved.size === 0) return;
     const waitMs = this.#savedMs + SAVE_INTERVAL_MS - this.#options.clock.nowMs();
     if (waitMs > 0) {
       this.#loop.wakeIn(waitMs);
@@ -525,20 +611,32 @@ class RunningNimbus implements Nimbus {
   }
 
   async #saveAll(): Promise<void> {
-    for (const known of this.#topologies.values()) {
+    this.#savedMs = this.#options.clock.nowMs();
+    for (const known of [...this.#unsaved]) {
+      this.#unsaved.delete(known);
+      if (known.record.phase.kind === 'removed') continue;
       try {
-        if (await known.saveTotals(this.#options.blobStore)) this.#savedMs = this.#options.clock.nowMs();
+        await known.saveTotals(this.#options.blobStore);
       } catch (error) {
+        this.#unsaved.add(known);
         this.#logger.warn('totals.not-saved', { topology: known.id, message: String(error) });
       }
     }
   }
 }
 
-function placesText(supervisors: readonly SupervisorRecord[]): string {
-  return JSON.stringify(supervisors.map(({ id, host, ports }) => [id, host, ports]).sort());
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function shortProblem({ code, message }: ErrorRecord): { readonly code: string; readonly message: string } {
-  return { code, message };
+function countExecutors(
+  executors: readonly { readonly component: string }[],
+): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { component } of executors) counts.set(component, (counts.get(component) ?? 0) + 1);
+  return Object.fromEntries(counts);
+}
+
+function notLoaded(topologyId: string): ErrorRecord {
+  return { code: 'TOPOLOGY_CODE_LOST', message: `topology ${topologyId} is not loaded`, details: {} };
 }

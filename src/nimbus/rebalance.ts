@@ -1,6 +1,8 @@
 /** What a rebalance asks for: its checks, and the counts that come out of it. Pure. */
 import { closestName, IsobarError } from '../base/index.js';
 import type { DesiredState } from '../coordination/index.js';
+import type { PlacementChanges } from './placement-changes.js';
+import type { LifeStatus } from './status-machine.js';
 
 export interface RebalanceRequest {
   /** Not given: as they are. */
@@ -17,6 +19,25 @@ export interface RebalanceRequest {
   readonly preview: boolean;
   /** See {@link DesiredState.requestId}. */
   readonly requestId?: string;
+}
+
+/** What a rebalance does, or would do. */
+export interface RebalanceResult {
+  readonly topologyId: string;
+  readonly status: LifeStatus;
+  readonly revision: number;
+  /** Time until it happens; null: it has begun. */
+  readonly waitMs: number | null;
+  /** Workers wanted after it. */
+  readonly workers: number;
+  /** Executors that there will be, by component. */
+  readonly executors: Readonly<Record<string, number>>;
+  /** A sentence for each count that is not what was asked for. */
+  readonly notes: readonly string[];
+  /** As the cluster is now. */
+  readonly changes: PlacementChanges;
+  /** Why not all of it can be placed now; null: it can. */
+  readonly unplacedReason: string | null;
 }
 
 const MAX_COUNT = 1_000_000;

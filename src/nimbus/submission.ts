@@ -52,6 +52,17 @@ export function checkSubmission(value: unknown, given: RawSettings, cluster: Set
   return { description, raw, settings, plan };
 }
 
+/** @throws BUNDLE_TOO_LARGE */
+export function checkBundleSize(code: Uint8Array | string, maxBytes: number): void {
+  const bytes = typeof code === 'string' ? Buffer.byteLength(code) : code.length;
+  if (bytes <= maxBytes) return;
+  throw new IsobarError('BUNDLE_TOO_LARGE', `the bundle has ${bytes} bytes`, {
+    expected: `at most ${maxBytes} bytes (submit.max-bundle-bytes)`,
+    found: `${bytes} bytes`,
+    where: 'code',
+  });
+}
+
 /** One layer out of two; a setting given under any of its names replaces it under all of them. */
 export function overlaySettings(file: RawSettings, given: RawSettings): RawSettings {
   const replaced = new Set(Object.keys(given).map((key) => canonicalSettingName(key) ?? key));

@@ -1,8 +1,15 @@
 /**
- * What users ask for: submitting a topology, and changing the phase of one that is alive. Every request is one record
- * written under a version; whatever has to follow from it is decided by Nimbus's next step.
+ * What users ask for: submitting a topology, and steering one that is there. Every request is one record written under
+ * a version; whatever has to follow from it is decided by Nimbus's next step, also if this process ends in between.
  */
-import { hasCode, IsobarError, type Logger, type RawSettings } from '../base/index.js';
+import {
+  type Clock,
+  closestName,
+  hasCode,
+  IsobarError,
+  type Logger,
+  type RawSettings,
+} from '../base/index.js';
 import {
   type Coordination,
   isTerminal,
@@ -10,13 +17,23 @@ import {
   type TopologyRecord,
 } from '../coordination/index.js';
 import { canonicalDescription } from '../topology/index.js';
-import type { BlobStore } from './blob-store.js';
-import { totalsName } from './known-topology.js';
+import { blobHash, type BlobStore } from './blob-store.js';
+import type { ClusterView } from './cluster-view.js';
+import type { KnownTopology } from './known-topology.js';
+import type { Serial } from './serial.js';
+import {
+  type LifeEvent,
+  type LifeStatus,
+  statusOf,
+  transition,
+  transitionIllegal,
+} from './status-machine.js';
 import { type CheckedSubmission, topologyId } from './submission.js';
 
 const SECRET_BYTES = 32;
 /** Topologies that have ended and are still shown. */
 const KEPT_ENDED = 16;
+const MAX_NAMES_SHOWN = 10;
 
 export interface SubmitRequest {
   /** A topology description; checked here, whoever sends it. */
@@ -26,6 +43,10 @@ export interface SubmitRequest {
   readonly sourceMap?: Uint8Array | string;
   /** Laid over the settings that the file gives. */
   readonly settings: RawSettings;
+  /** Submit it inactive: its spouts read nothing until it is activated. */
+  readonly inactive?: boolean;
+  /** The same in every attempt to send this one request. */
+  readonly requestId?: string;
 }
 
 export interface SubmitResult {
@@ -34,13 +55,28 @@ export interface SubmitResult {
   readonly notes: readonly string[];
 }
 
+/** What became of a request that changes the life of a topology. */
+export interface LifeResult {
+  readonly topologyId: string;
+  readonly status: LifeStatus;
+  /** false: it was so already. */
+  readonly isChanged: boolean;
+  /** Time until the next step that the status waits for; null: it waits for nothing. */
+  readonly waitMs: number | null;
+}
+
 export interface TopologyRequestsOptions {
   readonly coordination: Coordination;
   readonly blobStore: BlobStore;
+  readonly view: ClusterView;
+  readonly clock: Clock;
   readonly logger: Logger;
-  wallMs(): number;
+  /** Shared with whatever removes blobs: none may go between its check and the record that names it. */
+  readonly serial: Serial;
   /** Source of secrets. */
   randomBytes(count: number): Uint8Array;
+  /** Resolves when what was marked stale in the view has been read. */
+  refresh(): Promise<void>;
 }
 
 export class TopologyRequests {
@@ -57,67 +93,155 @@ export class TopologyRequests {
    *
    * @throws TOPOLOGY_ALREADY_ALIVE, STATE_DIRECTORY_UNUSABLE
    */
-  async store(request: SubmitRequest, checked: CheckedSubmission): Promise<SubmitResult> {
-    const { coordination, blobStore, logger } = this.#options;
-    const { description, raw, plan } = checked;
+  store(request: SubmitRequest, checked: CheckedSubmission): Promise<SubmitResult> {
+    return this.#options.serial.run(() => this.#store(request, checked));
+  }
+
+  /**
+   * Takes an event to the topology of a name.
+   *
+   * @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL
+   */
+  async send(name: string, eventFor: (known: KnownTopology) => LifeEvent): Promise<LifeResult> {
+    const { clock } = this.#options;
+    return this.change(name, (known) => {
+      const event = eventFor(known);
+      const now = clock.moment();
+      const result = transition(known.record.phase, event, now);
+      if (result.kind === 'refused') throw transitionIllegal(name, known.record.phase, event);
+      if (result.kind === 'stays') return { result: lifeResult(known.record, false) };
+      const { desired } = result;
+      const record: TopologyRecord = {
+        ...known.record,
+        phase: result.phase,
+        phaseSinceMs:
+          result.phase === known.record.phase ? phaseSinceMs(known.record) : Math.floor(now.wallMs),
+        ...(desired === undefined ? {} : { desired }),
+      };
+      return { record, result: lifeResult(record, true) };
+    });
+  }
+
+  /** Changes the phase of the topology that is alive under a name, whatever users may ask for. @throws TOPOLOGY_NOT_ALIVE */
+  async setPhase(name: string, change: (phase: TopologyPhase) => TopologyPhase): Promise<void> {
+    await this.change(name, ({ record }) => {
+      if (isTerminal(record.phase)) throw this.#notAlive(name);
+      const phase = change(record.phase);
+      if (phase === record.phase) return { result: undefined };
+      const phaseSinceMs = Math.floor(this.#options.clock.wallMs());
+      return { record: { ...record, phase, phaseSinceMs }, result: undefined };
+    });
+  }
+
+  /**
+   * Decides about the topology of a name and writes what was decided; decides again when the record has changed meanwhile.
+   *
+   * @throws TOPOLOGY_NOT_ALIVE, and what `decide` throws
+   */
+  async change<T>(
+    name: string,
+    decide: (known: KnownTopology) => { readonly record?: TopologyRecord; readonly result: T },
+  ): Promise<T> {
+    for (;;) {
+      const known = this.named(name);
+      const { record, result } = decide(known);
+      if (record === undefined || (await this.write(known, record))) return result;
+      await this.#options.refresh();
+    }
+  }
+
+  /** Writes a record over the one that is known. Resolves to false, with the view marked, if another one was written. */
+  async write(known: KnownTopology, record: TopologyRecord): Promise<boolean> {
+    const { coordination, view, logger } = this.#options;
+    const { version } = known;
+    try {
+      await coordination.updateTopology(record, version);
+    } catch (error) {
+      if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
+      view.markTopologies([known.id]);
+      return false;
+    }
+    if (record.phase !== known.record.phase) {
+      const { phase } = record;
+      logger.info('topology.phase', {
+        topology: known.id,
+        phase: phase.kind,
+        ...(phase.kind === 'ending' ? { stage: phase.stage } : {}),
+        ...(phase.kind === 'failed' ? { code: phase.error.code, message: phase.error.message } : {}),
+      });
+    }
+    view.setRecord(known, record, version + 1);
+    return true;
+  }
+
+  /** The topology that is alive under a name, or else the last one that was. @throws TOPOLOGY_NOT_ALIVE */
+  named(name: string): KnownTopology {
+    const { view } = this.#options;
+    const ended = view.named(name).filter(({ record }) => record.phase.kind !== 'removed');
+    const found =
+      view.aliveNamed(name) ?? ended.sort((a, b) => b.record.submittedMs - a.record.submittedMs)[0];
+    if (found === undefined) throw this.#notAlive(name);
+    return found;
+  }
+
+  #notAlive(name: string): IsobarError {
+    const names = this.#options.view.names.filter((one) => this.#options.view.aliveNamed(one) !== undefined);
+    const closest = closestName(name, names);
+    const shown = names.slice(0, MAX_NAMES_SHOWN).join(', ');
+    const more = names.length > MAX_NAMES_SHOWN ? ` and ${names.length - MAX_NAMES_SHOWN} more` : '';
+    return new IsobarError(
+      'TOPOLOGY_NOT_ALIVE',
+      `no topology named "${name}" is alive${closest === undefined ? '' : `; did you mean "${closest}"?`}`,
+      { expected: names.length === 0 ? 'no topology is alive' : `${shown}${more}`, found: name, where: name },
+    );
+  }
+
+  async #store(request: SubmitRequest, checked: CheckedSubmission): Promise<SubmitResult> {
+    const { view, logger, clock } = this.#options;
+    const { description, raw, settings, plan } = checked;
     const { name } = description;
-    const stored = await coordination.listTopologies();
-    const former = stored.filter(({ value }) => value.name === name);
-    const alive = former.find(({ value }) => !isTerminal(value.phase))?.value;
+    const notes = [...description.warnings, ...plan.adjustments];
+    const former = view.named(name);
+    const alive = former.find(({ record }) => !isTerminal(record.phase));
     if (alive !== undefined) {
+      if (request.requestId !== undefined && alive.record.requestId === request.requestId) {
+        return { topologyId: alive.id, notes };
+      }
       throw new IsobarError('TOPOLOGY_ALREADY_ALIVE', `a topology named "${name}" is alive (${alive.id})`, {
-        found: alive.phase.kind,
+        found: statusOf(alive.record.phase),
         where: alive.id,
       });
     }
-    const codeHash = await blobStore.put(toBytes(request.code));
-    if (request.sourceMap !== undefined) await blobStore.putSourceMap(codeHash, toBytes(request.sourceMap));
-    const descriptionHash = await blobStore.put(toBytes(canonicalDescription(description)));
+    const code = toBytes(request.code);
+    const descriptionText = toBytes(canonicalDescription(description));
+    const hashes = { codeHash: blobHash(code), descriptionHash: blobHash(descriptionText) };
+    const { blobStore } = this.#options;
+    await blobStore.put(code);
+    if (request.sourceMap !== undefined) {
+      await blobStore.putSourceMap(hashes.codeHash, toBytes(request.sourceMap));
+    }
+    await blobStore.put(descriptionText);
+    const submittedMs = Math.floor(clock.wallMs());
     const record = await this.#createRecord({
       name,
-      codeHash,
-      descriptionHash,
+      submittedMs,
+      ...hashes,
       settings: raw,
       secret: Buffer.from(this.#options.randomBytes(SECRET_BYTES)).toString('hex'),
-      phase: { kind: 'active' },
+      phase: request.inactive === true ? { kind: 'inactive' } : { kind: 'active' },
+      ...(request.requestId === undefined ? {} : { requestId: request.requestId }),
     });
+    await view.add(record, 0, { description, settings, plan });
     logger.info('topology.submitted', { topology: record.id, workers: plan.topologyWorkers });
-    const others = stored
-      .filter(({ value }) => value.name !== name && isTerminal(value.phase))
-      .sort((a, b) => b.value.submittedMs - a.value.submittedMs);
-    await this.#removeEnded([...former, ...others.slice(KEPT_ENDED)].map(({ value }) => value));
-    return { topologyId: record.id, notes: [...description.warnings, ...plan.adjustments] };
+    await this.#removeEnded(former);
+    return { topologyId: record.id, notes };
   }
 
-  /** Changes the phase of the topology that is alive under a name. @throws TOPOLOGY_NOT_ALIVE */
-  async setPhase(name: string, change: (phase: TopologyPhase) => TopologyPhase): Promise<void> {
-    const { coordination, logger } = this.#options;
+  async #createRecord(parts: Omit<TopologyRecord, 'id'>): Promise<TopologyRecord> {
     for (;;) {
-      const found = (await coordination.listTopologies()).find(
-        ({ value }) => value.name === name && !isTerminal(value.phase),
-      );
-      if (found === undefined) {
-        throw new IsobarError('TOPOLOGY_NOT_ALIVE', `no topology named "${name}" is alive`, { where: name });
-      }
-      const phase = change(found.value.phase);
-      if (phase === found.value.phase) return;
+      const id = topologyId(parts.name, ++this.#submitted, Math.floor(parts.submittedMs / 1000));
       try {
-        await coordination.updateTopology({ ...found.value, phase }, found.version);
-        logger.info('topology.phase', { topology: found.value.id, phase: phase.kind });
-        return;
-      } catch (error) {
-        // Its phase has moved on meanwhile: decide again on the new one.
-        if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
-      }
-    }
-  }
-
-  async #createRecord(parts: Omit<TopologyRecord, 'id' | 'submittedMs'>): Promise<TopologyRecord> {
-    for (;;) {
-      const submittedMs = Math.floor(this.#options.wallMs());
-      const id = topologyId(parts.name, ++this.#submitted, Math.floor(submittedMs / 1000));
-      try {
-        const record: TopologyRecord = { id, submittedMs, ...parts };
+        const record: TopologyRecord = { id, ...parts };
         await this.#options.coordination.createTopology(record);
         return record;
       } catch (error) {
@@ -127,22 +251,36 @@ export class TopologyRequests {
     }
   }
 
-  /** Removes topologies that have ended, with blobs that no other record names. Keeps no submission from succeeding. */
-  async #removeEnded(records: readonly TopologyRecord[]): Promise<void> {
-    const { coordination, blobStore, logger } = this.#options;
-    for (const { id, codeHash, descriptionHash } of records) {
+  /** Lets topologies go that have ended: those of the name, and all but the newest. Keeps no submission from succeeding. */
+  async #removeEnded(former: readonly KnownTopology[]): Promise<void> {
+    const { view, logger } = this.#options;
+    const ended = [...view.inPhase('finished'), ...view.inPhase('failed'), ...view.inPhase('stopped')].sort(
+      (a, b) => b.record.submittedMs - a.record.submittedMs,
+    );
+    const others = ended.filter((known) => !former.includes(known)).slice(KEPT_ENDED);
+    for (const known of [...ended.filter((one) => former.includes(one)), ...others]) {
       try {
-        await coordination.removeTopology(id);
-        await blobStore.removeDocument(totalsName(id));
-        const kept = await coordination.listTopologies();
-        const used = new Set(kept.flatMap(({ value }) => [value.codeHash, value.descriptionHash]));
-        for (const hash of [codeHash, descriptionHash]) if (!used.has(hash)) await blobStore.remove(hash);
+        await this.write(known, { ...known.record, phase: { kind: 'removed' } });
       } catch (error) {
         // A record that is still there is removed at the next submission.
-        logger.warn('topology.not-removed', { topology: id, message: String(error) });
+        logger.warn('topology.not-removed', { topology: known.id, message: String(error) });
       }
     }
   }
+}
+
+function lifeResult(record: TopologyRecord, isChanged: boolean): LifeResult {
+  const { id, phase } = record;
+  return {
+    topologyId: id,
+    status: statusOf(phase),
+    isChanged,
+    waitMs: 'wait' in phase ? phase.wait.waitMs : null,
+  };
+}
+
+export function phaseSinceMs({ phaseSinceMs: sinceMs, submittedMs }: TopologyRecord): number {
+  return sinceMs ?? submittedMs;
 }
 
 function toBytes(content: Uint8Array | string): Uint8Array {

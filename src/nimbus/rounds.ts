@@ -1,0 +1,260 @@
+/**
+ * Scheduling rounds of the leading Nimbus: who lives, what is free, what to write.
+ *
+ * A change of one topology makes a round about that topology alone: all other slots count as held, which is what the
+ * strategy would find. A round about all follows when machines come or go, when slots become free that somebody waits for, and
+ * periodically.
+ */
+import { hasCode, type Logger, type Settings } from '../base/index.js';
+import { type Coordination, isTerminal, type WorkerHeartbeat } from '../coordination/index.js';
+import {
+  type Assignment,
+  type RoundSupervisor,
+  type RoundTopology,
+  schedulingRound,
+  type SlotAssignment,
+  type TopologyOutcome,
+} from '../scheduling/index.js';
+import type { ClusterView } from './cluster-view.js';
+import type { KnownTopology, LoadedTopology } from './known-topology.js';
+import { Liveness } from './liveness.js';
+
+/** Period at which workers without supervisor are looked for while a supervisor is away. */
+const AWAY_CHECK_MS = 500;
+
+export interface RoundsOptions {
+  readonly coordination: Coordination;
+  readonly view: ClusterView;
+  readonly settings: Settings;
+  readonly logger: Logger;
+  /** Nimbus's own time, ms; never jumps. */
+  nowMs(): number;
+  /** Another step is due in so many ms at the latest. */
+  wakeIn(delayMs: number): void;
+}
+
+export class Rounds {
+  readonly #options: RoundsOptions;
+  #liveness: Liveness;
+  #gone: ReadonlySet<string> = new Set();
+  #isAllDue = true;
+  readonly #due = new Set<string>();
+  /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
+  readonly #waiting = new Set<string>();
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+    this.#liveness = new Liveness(options.nowMs());
+  }
+
+  /** Leadership has just begun: nobody has been heard of yet. */
+  reset(): void {
+    this.#liveness = new Liveness(this.#options.nowMs());
+    this.#gone = new Set();
+    this.#waiting.clear();
+    this.#due.clear();
+    this.#isAllDue = true;
+  }
+
+  /** The next round is about all topologies. */
+  askForAll(): void {
+    this.#isAllDue = true;
+  }
+
+  /** The next round is about this topology, if it is not about all. */
+  askFor(topologyId: string): void {
+    this.#due.add(topologyId);
+  }
+
+  /** Slots may have become free. */
+  noteFreed(): void {
+    if (this.#waiting.size > 0) this.#isAllDue = true;
+  }
+
+  forget(topologyId: string): void {
+    this.#waiting.delete(topologyId);
+    this.#due.delete(topologyId);
+  }
+
+  noteHeartbeats(): void {
+    this.#liveness.noteHeartbeats(this.#options.view.heartbeats, this.#options.nowMs());
+  }
+
+  /** Has the machine of this supervisor gone, as far as can be known? */
+  isGone(supervisorId: string): boolean {
+    return this.#gone.has(supervisorId);
+  }
+
+  /** While a supervisor that has something to do is away: do its workers announce themselves? */
+  async lookForWorkers(concerned: ReadonlySet<string>): Promise<void> {
+    const { coordination, view, settings, logger } = this.#options;
+    const present = new Set(view.supervisors.map(({ id }) => id));
+    const isAnyAway = [...concerned].some((id) => !present.has(id));
+    const announced: readonly WorkerHeartbeat[] = isAnyAway ? await coordination.listWorkerLiveness() : [];
+    const nowMs = this.#options.nowMs();
+    this.#liveness.noteWorkers(announced, nowMs);
+    const graceMs = settings['supervisor.gone-grace'];
+    const found = this.#liveness.goneSupervisors(concerned, view.supervisors, announced, graceMs, nowMs);
+    const news = [...found.gone].filter((id) => !this.#gone.has(id));
+    for (const id of news) logger.warn('supervisor.gone', { supervisor: id });
+    if (news.length > 0) this.#isAllDue = true;
+    this.#gone = found.gone;
+    if (found.nextCheckMs !== null) this.#options.wakeIn(Math.max(1, found.nextCheckMs - nowMs));
+    else if (isAnyAway) this.#options.wakeIn(AWAY_CHECK_MS);
+  }
+
+  /** Makes the round that is due, if one is, and writes what it decides. @throws what `Coordination` throws */
+  async run(): Promise<void> {
+    if (!this.#isAllDue && this.#due.size === 0) return;
+    const { view } = this.#options;
+    const isAboutAll = this.#isAllDue;
+    const ids = isAboutAll ? [...view.topologies.keys()] : [...this.#due];
+    this.#isAllDue = false;
+    this.#due.clear();
+    if (isAboutAll) this.#liveness.retain([...view.topologies.values()].flatMap(assignmentOf));
+    const scope = new Map(
+      ids
+        .map((id) => view.topologies.get(id))
+        .filter((known) => known !== undefined && isPlaced(known))
+        .map((known) => [known!.id, known!]),
+    );
+    try {
+      await this.#decide(scope);
+    } catch (error) {
+      for (const id of ids) this.#due.add(id);
+      this.#isAllDue ||= isAboutAll;
+      throw error;
+    }
+  }
+
+  /** What a round would decide about one topology; nothing is written. */
+  preview(known: KnownTopology, as: Pick<RoundTopology, 'plan' | 'rebalance'>): TopologyOutcome {
+    const topology = { ...this.#roundTopology(known, known.loaded!), ...as };
+    const { topologies } = schedulingRound({
+      nowMs: this.#options.nowMs(),
+      supervisors: this.#supervisors(new Map([[known.id, known]])),
+      topologies: [topology],
+      strategy: 'even',
+    });
+    return topologies[0]!;
+  }
+
+  async #decide(scope: ReadonlyMap<string, KnownTopology>): Promise<void> {
+    const { logger } = this.#options;
+    const topologies = [...scope.values()].flatMap((known) =>
+      known.loaded === undefined ? [] : [this.#roundTopology(known, known.loaded)],
+    );
+    if (topologies.length === 0) return;
+    const round = schedulingRound({
+      nowMs: this.#options.nowMs(),
+      supervisors: this.#supervisors(scope),
+      topologies,
+      strategy: 'even',
+    });
+    const known = new Set(
+      round.topologies
+        .filter((outcome) => this.#isKnownLack(scope.get(outcome.topologyId)!, outcome))
+        .map(({ topologyId }) => topologyId),
+    );
+    for (const { level, event, fields } of round.log) {
+      // Said when it began; once is enough.
+      if (event === 'executors.unplaced' && known.has(String(fields['topology']))) continue;
+      logger[level](event, fields);
+    }
+    for (const outcome of round.topologies) await this.#apply(scope.get(outcome.topologyId)!, outcome);
+    if (!round.runAgain) return;
+    for (const { topologyId, unplaced } of round.topologies) {
+      if (unplaced.length > 0) this.#due.add(topologyId);
+    }
+    this.#options.wakeIn(0);
+  }
+
+  #isKnownLack(known: KnownTopology, { unplaced, unplacedReason }: TopologyOutcome): boolean {
+    return known.unplacedExecutors === unplaced.length && known.unplacedReason === unplacedReason;
+  }
+
+  async #apply(known: KnownTopology, outcome: TopologyOutcome): Promise<void> {
+    known.roundProblem = outcome.kind === 'failed' ? outcome.error : undefined;
+    known.unplacedExecutors = outcome.unplaced.length;
+    known.unplacedReason = outcome.unplacedReason;
+    if (outcome.kind === 'changed') await this.write(known, outcome.assignment);
+    if (outcome.unplaced.length > 0 || known.rebalance !== undefined) this.#waiting.add(known.id);
+    else this.#waiting.delete(known.id);
+  }
+
+  /** Writes an assignment that follows the one in force. Resolves to false if somebody else has decided meanwhile. */
+  async write(known: KnownTopology, assignment: Assignment): Promise<boolean> {
+    const { coordination, view } = this.#options;
+    const before = known.assignment;
+    try {
+      await coordination.writeAssignment(assignment);
+    } catch (error) {
+      if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_MISSING')) throw error;
+      view.markTopologies([known.id]);
+      this.#due.add(known.id);
+      this.#options.wakeIn(0);
+      return false;
+    }
+    view.setAssignment(known, assignment);
+    const kept = new Set(assignment.slots.map(({ supervisor, port }) => `${supervisor}:${port}`));
+    const isFreed = before?.slots.some(({ supervisor, port }) => !kept.has(`${supervisor}:${port}`)) ?? false;
+    if (isFreed) {
+      this.noteFreed();
+      this.#options.wakeIn(0);
+    }
+    return true;
+  }
+
+  #roundTopology(known: KnownTopology, { plan, settings }: LoadedTopology): RoundTopology {
+    const { id, assignment: stored, rebalance } = known;
+    return {
+      id,
+      plan,
+      settings,
+      stored,
+      lastHeartbeatMs: this.#lastHeartbeats(known, settings),
+      ...(rebalance === undefined ? {} : { rebalance }),
+    };
+  }
+
+  /** Supervisors with the slots that topologies of this round may have. */
+  #supervisors(scope: ReadonlyMap<string, KnownTopology>): readonly RoundSupervisor[] {
+    const { view } = this.#options;
+    const isOpen = (slot: string): boolean => {
+      const holder = view.holderOf(slot);
+      return holder === undefined || (scope.has(holder.id) && holder.loaded !== undefined);
+    };
+    const present = view.supervisors.map(({ id, host, ports }) => ({
+      id,
+      host,
+      ports: ports.filter((port) => isOpen(`${id}:${port}`)),
+    }));
+    return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
+  }
+
+  /** When each executor of a topology, named by its first task, was last heard from in its present slot. */
+  #lastHeartbeats(known: KnownTopology, settings: Settings): (firstTask: number) => number | undefined {
+    const nowMs = this.#options.nowMs();
+    const slots = new Map<number, SlotAssignment>();
+    for (const slot of known.assignment?.slots ?? [])
+      for (const [first] of slot.executors) slots.set(first, slot);
+    return (firstTask) => {
+      const slot = slots.get(firstTask);
+      if (slot === undefined) return undefined;
+      const { supervisor, port, startedMs } = slot;
+      const timeoutMs = settings['topology.worker-timeout'];
+      const launchTimeoutMs = settings['topology.worker-launch-timeout'];
+      const place = { topologyId: known.id, supervisor, port, firstTask };
+      return this.#liveness.lastHeartbeatMs({ ...place, timeoutMs, launchTimeoutMs, startedMs }, nowMs);
+    };
+  }
+}
+
+/** Topologies that are placed: alive, and not killed, which keep what they have until they are removed. */
+function isPlaced({ record: { phase } }: KnownTopology): boolean {
+  return !isTerminal(phase) && phase.kind !== 'killed';
+}
+
+function assignmentOf({ assignment }: KnownTopology): readonly Assignment[] {
+  return assignment === undefined ? [] : [assignment];
+}

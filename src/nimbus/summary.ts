@@ -1,0 +1,120 @@
+/** The line of one topology in a list: what is wanted, what there is, and what it waits for. Pure. */
+import type { ErrorRecord, StoredMoment } from '../base/index.js';
+import { isTerminal, type TopologyRecord } from '../coordination/index.js';
+import type { Report } from './cluster-view.js';
+import type { KnownTopology } from './known-topology.js';
+import { type LifeStatus, lifeTimer, statusOf } from './status-machine.js';
+
+/** How many are wanted, and how many run. */
+export interface DesiredAndActual {
+  readonly desired: number;
+  readonly actual: number;
+}
+
+/** Decided by whoever asked for it last, or by what happened last. */
+export type LastChange = 'submitted' | 'rebalanced' | 'status';
+
+export interface TopologySummary {
+  readonly id: string;
+  readonly name: string;
+  /** FAILED also while workers go on whose code is lost: none of them could be started again. */
+  readonly status: LifeStatus;
+  readonly submittedMs: number;
+  /** ms since its submission. */
+  readonly uptimeMs: number;
+  readonly lastChange: LastChange;
+  /** When that was, ms since the epoch. */
+  readonly lastChangeMs: number;
+  readonly workers: DesiredAndActual;
+  readonly executors: DesiredAndActual;
+  readonly tasks: number;
+  /** A rebalance is not complete: it waits, moves something, or lacks slots. */
+  readonly isRebalancing: boolean;
+  /** Time until it is rebalanced or removed, ms; null: it waits for nothing. */
+  readonly waitLeftMs: number | null;
+  /** What keeps it from running as it should, worst first. */
+  readonly problem: Pick<ErrorRecord, 'code' | 'message'> | null;
+}
+
+export interface ClusterSummary {
+  readonly atMs: number;
+  readonly nimbusId: string;
+  /** Supervisors that are there. */
+  readonly supervisors: number;
+  readonly slots: { readonly total: number; readonly used: number };
+  /** In order of name, then of submission. */
+  readonly topologies: readonly TopologySummary[];
+}
+
+export function topologySummary(
+  known: KnownTopology,
+  reports: readonly Report[],
+  now: StoredMoment,
+): TopologySummary {
+  const { record, loaded, assignment } = known;
+  const { change, atMs } = lastChange(record);
+  const hasEnded = isTerminal(record.phase);
+  const running = reports.filter(
+    ({ slot }) => slot.topologyId === record.id && slot.workerId !== null && slot.state === 'running',
+  );
+  const executors = running.reduce((sum, { slot: { heartbeat, workerId } }) => {
+    if (heartbeat === null || heartbeat.workerId !== workerId) return sum;
+    return sum + heartbeat.threads.reduce((count, thread) => count + thread.executors.length, 0);
+  }, 0);
+  const wanted = hasEnded ? undefined : loaded?.plan;
+  return {
+    id: record.id,
+    name: record.name,
+    status: known.isCodeLost && !hasEnded ? 'FAILED' : statusOf(record.phase),
+    submittedMs: record.submittedMs,
+    uptimeMs: Math.max(0, now.wallMs - record.submittedMs),
+    lastChange: change,
+    lastChangeMs: atMs,
+    workers: { desired: wanted?.topologyWorkers ?? 0, actual: running.length },
+    executors: { desired: wanted?.executors.length ?? 0, actual: executors },
+    tasks: loaded?.plan.tasks.at(-1)?.last ?? 0,
+    isRebalancing:
+      !hasEnded &&
+      (record.phase.kind === 'rebalancing' ||
+        known.rebalance !== undefined ||
+        (record.desired !== undefined && !hasConverged(assignment?.version ?? 0, reports))),
+    waitLeftMs: lifeTimer(record.phase, now)?.afterMs ?? null,
+    problem: problemOf(known, reports),
+  };
+}
+
+function lastChange({ submittedMs, phaseSinceMs, desired }: TopologyRecord): {
+  readonly change: LastChange;
+  readonly atMs: number;
+} {
+  const rebalancedMs = desired?.changedMs ?? -Infinity;
+  const statusMs = phaseSinceMs ?? submittedMs;
+  if (rebalancedMs >= statusMs) return { change: 'rebalanced', atMs: rebalancedMs };
+  return statusMs > submittedMs
+    ? { change: 'status', atMs: statusMs }
+    : { change: 'submitted', atMs: submittedMs };
+}
+
+/** Do all workers that report run what is assigned now? */
+function hasConverged(version: number, reports: readonly Report[]): boolean {
+  return reports.every(({ slot: { heartbeat, workerId } }) => {
+    const isCurrent = heartbeat !== null && heartbeat.workerId === workerId;
+    return isCurrent && heartbeat.ready && heartbeat.assignmentVersion === version;
+  });
+}
+
+function problemOf(known: KnownTopology, reports: readonly Report[]): TopologySummary['problem'] {
+  const { phase } = known.record;
+  const problem =
+    (phase.kind === 'failed' ? phase.error : undefined) ?? known.loadProblem ?? known.roundProblem;
+  if (problem !== undefined) return { code: problem.code, message: problem.message };
+  if (isTerminal(phase)) return null;
+  if (known.unplacedReason !== null) {
+    return { code: 'NO_FREE_SLOT', message: known.unplacedReason };
+  }
+  for (const { slot } of reports) {
+    const isDown = slot.topologyId === known.id && slot.state !== 'running' && slot.lastProblem !== null;
+    if (isDown) return { code: slot.lastProblem.code, message: slot.lastProblem.message };
+  }
+  return null;
+}
