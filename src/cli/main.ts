@@ -2,6 +2,7 @@
 /** Entry of the command `isobar`. */
 import { readFileSync } from 'node:fs';
 import { ERROR_TABLE, toErrorRecord } from '../base/index.js';
+import { ClusterCommands } from './cluster-commands.js';
 import { ExitCode } from './exit-code.js';
 import { runProgram } from './program.js';
 import { runCommand } from './run-command.js';
@@ -43,6 +44,11 @@ try {
           environment: process.env,
           onInterrupt,
         }),
+      cluster: new ClusterCommands({
+        out: process.stdout,
+        err: process.stderr,
+        environment: process.env,
+      }),
     },
     {
       version: version(),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { runProgram } from './program.js';
 import type { RunFlags } from './run-options.js';
+import { notedCluster } from './testing/noted-cluster.js';
 
 async function parse(
   ...words: string[]
@@ -14,6 +15,7 @@ async function parse(
         runs.push([file, flags]);
         return 7;
       },
+      cluster: notedCluster().actions,
     },
     { version: '1.2.3', write: (text) => (out += text), writeError: (text) => (err += text) },
   );

@@ -1,11 +1,13 @@
 /** The commands and flags of `isobar`, and how a command line that is not understood ends. */
 import { Command, CommanderError } from 'commander';
+import { addClusterCommands, type ClusterActions } from './cluster-program.js';
 import { ExitCode } from './exit-code.js';
 import type { RunFlags } from './run-options.js';
 
 export interface Commands {
   /** Resolves to the exit code. */
   run(file: string, flags: RunFlags): Promise<number>;
+  readonly cluster: ClusterActions;
 }
 
 export interface ProgramText {
@@ -67,6 +69,7 @@ export async function runProgram(
     .action(async (file: string, flags: Partial<RunFlags>) => {
       exitCode = await commands.run(file, { ...NO_FLAGS, ...flags });
     });
+  addClusterCommands(program, commands.cluster, text, (code) => (exitCode = code));
   program.addHelpText('after', EXAMPLES);
   try {
     await program.parseAsync([...words], { from: 'user' });

@@ -20,7 +20,7 @@ import {
 import { runPoolTiming } from './flink-pool.js';
 import { runSlotSharing } from './flink-sharing.js';
 import type { Operation } from './operation.js';
-import { runApply, runTransition, runValidate } from './rebalancing.js';
+import { runApply, runParseArguments, runTransition, runValidate } from './rebalancing.js';
 import { runSchedule } from './scheduling.js';
 import { runNormalise, runSystemTopology } from './submitting.js';
 
@@ -51,6 +51,7 @@ export const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
   ['transition', runTransition],
   ['validate', runValidate],
   ['apply', runApply],
+  ['parseArguments', runParseArguments],
 ]);
 
 /** The operation that a case asks for: named, or told by the shape of its input as Flink's cases are. */

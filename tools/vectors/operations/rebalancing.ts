@@ -1,5 +1,6 @@
-/** Operations on the life of a topology: transition, validate, apply. Times are seconds, as Storm gives them. */
+/** Operations on the life of a topology: transition, validate, apply, parseArguments. Times are seconds, as Storm gives them. */
 import { z } from 'zod';
+import { parseRebalanceWords } from '../../../src/cli/rebalance-words.js';
 import { hasCode } from '../../../src/base/index.js';
 import {
   checkRebalance,
@@ -188,5 +189,18 @@ export const runApply: Operation = (test) => {
       ...test,
       input: { ...test.input, componentExecutors: desired.executors },
     }),
+  };
+};
+
+export const runParseArguments: Operation = ({ input }) => {
+  const { argv } = z.object({ argv: z.array(z.string()) }).parse(input);
+  const parsed = parseRebalanceWords(argv);
+  if (parsed === undefined) return { error: exact(true) };
+  const { name, request } = parsed;
+  return {
+    topology: exact(name),
+    executors: exact(request.executors),
+    ...(request.workers === undefined ? {} : { workers: exact(request.workers) }),
+    ...(request.waitMs === null ? {} : { waitSecs: exact(request.waitMs / 1000) }),
   };
 };

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { readRebalance, readWaitMs } from './cluster-options.js';
+
+describe('a wait', () => {
+  it('is seconds, or a duration', () => {
+    expect([readWaitMs(undefined), readWaitMs('5'), readWaitMs('0'), readWaitMs('2m')]).toEqual([
+      undefined,
+      5000,
+      0,
+      120_000,
+    ]);
+  });
+
+  it.each(['-1', 'soon', '', '5 years'])('is not %j', (text) => {
+    expect(() => readWaitMs(text)).toThrow(expect.objectContaining({ code: 'USAGE' }) as Error);
+  });
+});
+
+describe('a rebalance', () => {
+  it('is read from its flags', () => {
+    const flags = {
+      wait: '10',
+      workers: '4',
+      executors: ['a=2', 'b=c=5'],
+      resources: '{"a":{"cpu":50}}',
+      fromScratch: true,
+    };
+    expect(readRebalance(flags, 'r')).toEqual({
+      workers: 4,
+      executors: { a: 2, 'b=c': 5 },
+      resources: { a: { cpu: 50 } },
+      waitMs: 10_000,
+      fromScratch: true,
+      preview: false,
+      requestId: 'r',
+    });
+    expect(readRebalance({}, 'r')).toMatchObject({ executors: {}, waitMs: null, fromScratch: false });
+  });
+
+  it('leaves it to Nimbus which numbers will do', () => {
+    expect(readRebalance({ workers: '0', executors: ['a=-1', 'b=2.5'] }, 'r')).toMatchObject({
+      workers: 0,
+      executors: { a: -1, b: 2.5 },
+    });
+  });
+
+  it.each([
+    { workers: 'many' },
+    { executors: ['a'] },
+    { executors: ['=3'] },
+    { executors: ['a=x'] },
+    { executors: ['a='] },
+    { executors: ['a=1', 'a=2'] },
+    { resources: 'cpu=5' },
+    { resources: '{"a":5}' },
+    { resources: '[]' },
+  ])('refuses %j', (flags) => {
+    expect(() => readRebalance(flags, 'r')).toThrow(expect.objectContaining({ code: 'USAGE' }) as Error);
+  });
+});

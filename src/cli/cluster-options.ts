@@ -1,0 +1,95 @@
+/** What the commands that talk to Nimbus were asked for, checked before anything is sent. Pure. */
+import type { RebalanceRequest } from '../api/index.js';
+import { IsobarError, parseDurationMs } from '../base/index.js';
+
+/** What every such command takes. */
+export interface ClusterFlags {
+  readonly directory?: string;
+  readonly json?: boolean;
+}
+
+export interface SubmitFlags extends ClusterFlags {
+  readonly workers?: string;
+  readonly set?: readonly string[];
+  readonly check?: boolean;
+  readonly inactive?: boolean;
+}
+
+export interface KillFlags extends ClusterFlags {
+  readonly wait?: string;
+}
+
+export interface RebalanceFlags extends ClusterFlags {
+  readonly wait?: string;
+  readonly workers?: string;
+  readonly executors?: readonly string[];
+  readonly resources?: string;
+  readonly fromScratch?: boolean;
+  readonly preview?: boolean;
+}
+
+/**
+ * A wait as people write it: seconds, or a duration such as `500ms` or `2m`. undefined: it was not given.
+ *
+ * @throws USAGE
+ */
+export function readWaitMs(wait: string | undefined): number | undefined {
+  if (wait === undefined) return undefined;
+  const ms = /^\d+(?:\.\d+)?$/.test(wait) ? Number(wait) * 1000 : parseDurationMs(wait);
+  if (ms !== undefined && Number.isFinite(ms) && ms >= 0) return ms;
+  throw usage('--wait', wait, 'seconds from 0, or a duration such as 500ms or 2m');
+}
+
+/** @param requestId names this request, however often it is sent. @throws USAGE */
+export function readRebalance(flags: RebalanceFlags, requestId: string): RebalanceRequest {
+  const waitMs = readWaitMs(flags.wait);
+  const workers = flags.workers === undefined ? undefined : readNumber('--workers', flags.workers);
+  const executors: Record<string, number> = {};
+  for (const pair of flags.executors ?? []) {
+    const at = pair.lastIndexOf('=');
+    const component = pair.slice(0, at).trim();
+    if (at < 1 || component === '') throw usage('--executors', pair, 'component=count, such as split=4');
+    if (Object.hasOwn(executors, component)) throw usage('--executors', pair, 'each component once');
+    executors[component] = readNumber('--executors', pair.slice(at + 1));
+  }
+  const fromScratch = flags.fromScratch === true;
+  return {
+    executors,
+    resources: readResources(flags.resources),
+    waitMs: waitMs ?? null,
+    fromScratch,
+    preview: flags.preview === true,
+    requestId,
+    ...(workers === undefined ? {} : { workers }),
+  };
+}
+
+/** Whatever is a number: Nimbus says which numbers will do. */
+function readNumber(flag: string, text: string): number {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw usage(flag, text, 'a number');
+}
+
+function readResources(text: string | undefined): RebalanceRequest['resources'] {
+  if (text === undefined) return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usage('--resources', text, `JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+  const isObject = (one: unknown): one is Readonly<Record<string, unknown>> =>
+    typeof one === 'object' && one !== null && !Array.isArray(one);
+  const isAmounts = (one: unknown): one is Readonly<Record<string, number>> =>
+    isObject(one) && Object.values(one).every((amount) => typeof amount === 'number');
+  if (isObject(value) && Object.values(value).every(isAmounts)) {
+    // Checked just now.
+    return value as RebalanceRequest['resources'];
+  }
+  throw usage('--resources', text, 'JSON such as {"split":{"cpu":50}}');
+}
+
+function usage(where: string, found: string, expected: string): IsobarError {
+  return new IsobarError('USAGE', `${where} ${found} is not understood`, { expected, found, where });
+}

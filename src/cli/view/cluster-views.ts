@@ -1,0 +1,180 @@
+/** What the commands that talk to Nimbus print for people: plain lines. Pure. */
+import type {
+  ClusterSummary,
+  LifeResult,
+  Place,
+  RebalanceResult,
+  SettingValue,
+  TopologyDetail,
+  TopologySummary,
+} from '../../api/index.js';
+import { sketchQuantile } from '../../base/index.js';
+import { type Column, columns, counted, duration, grouped, megabytes, micros, printable } from './format.js';
+
+const MAX_MOVES = 20;
+const MAX_ERRORS = 20;
+
+/** `3`, or `2/3` where two of three run. */
+function ofDesired({ desired, actual }: { readonly desired: number; readonly actual: number }): string {
+  return desired === actual ? String(actual) : `${actual}/${desired}`;
+}
+
+function ago(atMs: number, nowMs: number): string {
+  return `${duration(Math.max(0, nowMs - atMs))} ago`;
+}
+
+function statusText({ status, waitLeftMs, isRebalancing }: TopologySummary): string {
+  if (waitLeftMs !== null) return `${status} (${duration(waitLeftMs)} left)`;
+  return isRebalancing ? `${status} (rebalancing)` : status;
+}
+
+export function listLines({ topologies, atMs, slots, supervisors }: ClusterSummary, width: number): string[] {
+  const total = `${counted(supervisors, 'supervisor')}, ${slots.used} of ${counted(slots.total, 'slot')} used`;
+  if (topologies.length === 0) return ['No topologies. Submit one: isobar submit app.ts', total];
+  const all: readonly Column<TopologySummary>[] = [
+    { title: 'NAME', align: 'left', cell: ({ name }) => printable(name) },
+    { title: 'STATUS', align: 'left', cell: statusText },
+    { title: 'WORKERS', align: 'right', cell: ({ workers }) => ofDesired(workers) },
+    { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => ofDesired(executors) },
+    { title: 'TASKS', align: 'right', cell: ({ tasks }) => grouped(tasks) },
+    { title: 'UPTIME', align: 'right', cell: ({ uptimeMs }) => duration(uptimeMs) },
+    {
+      title: 'LAST CHANGE',
+      align: 'left',
+      cell: ({ lastChange, lastChangeMs }) => `${lastChange} ${ago(lastChangeMs, atMs)}`,
+    },
+    { title: 'PROBLEM', align: 'left', cell: ({ problem }) => problem?.code ?? '' },
+  ];
+  return [...columns(topologies, all, width), total];
+}
+
+export function describeLines({ summary, desired, status }: TopologyDetail, width: number): string[] {
+  const nowMs = summary.submittedMs + summary.uptimeMs;
+  const { totals, oldestPending } = status;
+  const lines = [
+    `${printable(summary.name)} (${summary.id})`,
+    `status       ${statusText(summary)}`,
+    `uptime       ${duration(summary.uptimeMs)}; last change: ${summary.lastChange} ${ago(summary.lastChangeMs, nowMs)}`,
+    `workers      ${summary.workers.actual} running, ${summary.workers.desired} wanted`,
+    `executors    ${summary.executors.actual} running, ${summary.executors.desired} wanted; ${counted(summary.tasks, 'task')}`,
+    `rows         ${grouped(totals.emitted)} emitted, ${grouped(totals.acked)} acked, ${grouped(totals.failed)} failed, ${grouped(totals.replayed)} replayed, ${grouped(totals.pending)} pending, ${counted(totals.deadLetters, 'dead letter')}`,
+  ];
+  if (desired !== null)
+    lines.push(`rebalanced   ${desired.revision} ×, last ${ago(desired.changedMs, nowMs)}`);
+  if (oldestPending !== null) {
+    const { component, task, row, ageMs, heldBy } = oldestPending;
+    const holder = heldBy === null ? '' : `, held by ${heldBy}`;
+    lines.push(`oldest row   ${component} ${task}: ${printable(row)}, ${duration(ageMs)}${holder}`);
+  }
+  if (summary.problem !== null)
+    lines.push(`problem      ${summary.problem.code}: ${printable(summary.problem.message)}`);
+  for (const note of status.notes) lines.push(`note         ${printable(note)}`);
+  lines.push('', ...componentLines(status, width), '', ...workerLines(status, width));
+  const errors = status.errors.slice(-MAX_ERRORS);
+  if (errors.length > 0) lines.push('', 'Errors, newest last:');
+  for (const { component, task, error, count, firstMs, lastMs } of errors) {
+    lines.push(
+      `  ${component === '' ? 'worker' : `${component} ${task}`}: ${error.code}: ${printable(error.message)} (${grouped(count)} ×, first ${ago(firstMs, nowMs)}, last ${ago(lastMs, nowMs)})`,
+    );
+  }
+  if (status.lostStates.length > 0) lines.push('', 'State lost in crashes:');
+  for (const { component, task, atMs } of status.lostStates) {
+    lines.push(`  ${component} ${task}, ${ago(atMs, nowMs)}`);
+  }
+  for (const file of status.deadLetterFiles) lines.push(`dead letters: ${printable(file)}`);
+  return lines;
+}
+
+type Status = TopologyDetail['status'];
+
+function componentLines({ components }: Status, width: number): readonly string[] {
+  const all: readonly Column<Status['components'][number]>[] = [
+    { title: 'COMPONENT', align: 'left', cell: ({ component }) => printable(component) },
+    { title: 'KIND', align: 'left', cell: ({ kind }) => kind },
+    { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => String(executors) },
+    { title: 'TASKS', align: 'right', cell: ({ tasks }) => String(tasks) },
+    { title: 'EXECUTED', align: 'right', cell: ({ executed }) => grouped(executed) },
+    { title: 'EMITTED', align: 'right', cell: ({ emitted }) => grouped(emitted) },
+    { title: 'ACKED', align: 'right', cell: ({ acked }) => grouped(acked) },
+    { title: 'FAILED', align: 'right', cell: ({ failed }) => grouped(failed) },
+    { title: 'QUEUED', align: 'right', cell: ({ queued }) => grouped(queued) },
+    { title: 'P50', align: 'right', cell: (one) => micros(latency(one, 0.5)) },
+    { title: 'P99', align: 'right', cell: (one) => micros(latency(one, 0.99)) },
+  ];
+  return columns(components, all, width);
+}
+
+/** Spouts: emit to completion; bolts: one call. Microseconds; null: nothing measured. */
+export function latency(
+  { kind, completeMicros, executeMicros }: Status['components'][number],
+  quantile: number,
+): number | null {
+  const sketch = kind === 'spout' ? completeMicros : executeMicros;
+  return sketch.length === 0 ? null : (sketchQuantile(sketch, quantile) ?? null);
+}
+
+function workerLines({ workers }: Status, width: number): readonly string[] {
+  if (workers.length === 0) return ['No worker.'];
+  const all: readonly Column<Status['workers'][number]>[] = [
+    { title: 'WORKER', align: 'left', cell: ({ supervisorId, port }) => `${supervisorId}:${port}` },
+    { title: 'STATE', align: 'left', cell: ({ state, isReady }) => (isReady ? 'ready' : state) },
+    { title: 'PID', align: 'right', cell: ({ pid }) => (pid === null ? '' : String(pid)) },
+    { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => String(executors) },
+    { title: 'THREADS', align: 'right', cell: ({ threads }) => String(threads.length) },
+    { title: 'MEMORY', align: 'right', cell: ({ rssBytes }) => megabytes(rssBytes) },
+    { title: 'RESTARTS', align: 'right', cell: ({ restarts }) => String(restarts) },
+    {
+      title: 'LAST PROBLEM',
+      align: 'left',
+      cell: ({ lastProblem }) =>
+        lastProblem === null ? '' : `${lastProblem.code}: ${printable(lastProblem.message)}`,
+    },
+  ];
+  return columns(workers, all, width);
+}
+
+export function lifeLine(name: string, { status, isChanged, waitMs }: LifeResult): string {
+  if (!isChanged) return `${name} is ${status} already`;
+  if (status === 'KILLED' && waitMs !== null)
+    return `${name} is KILLED; it is removed in ${duration(waitMs)}`;
+  return `${name} is ${status}`;
+}
+
+export function rebalanceLines(name: string, result: RebalanceResult, isPreview: boolean): string[] {
+  const { changes, notes, waitMs, workers, executors, unplacedReason } = result;
+  const { startedWorkers, stoppedWorkers, changedWorkers, moves, movedTasks } = changes;
+  const counts = Object.entries(executors).map(([component, count]) => `${component} ${count}`);
+  const when = isPreview ? 'would be' : waitMs === null ? 'is being' : `in ${duration(waitMs)} will be`;
+  const lines = [
+    `${name} ${when} rebalanced: ${counted(workers, 'worker')} wanted; executors: ${counts.join(', ')}`,
+    `${counted(movedTasks, 'task')} ${movedTasks === 1 ? 'moves' : 'move'}; workers: ${startedWorkers.length} start, ${stoppedWorkers.length} stop, ${changedWorkers.length} change`,
+  ];
+  for (const { component, firstTask, lastTask, from, to } of moves.slice(0, MAX_MOVES)) {
+    const tasks = firstTask === lastTask ? `${firstTask}` : `${firstTask}-${lastTask}`;
+    lines.push(`  ${component} ${tasks}: ${placeText(from)} → ${placeText(to)}`);
+  }
+  if (moves.length > MAX_MOVES) lines.push(`  and ${moves.length - MAX_MOVES} more`);
+  for (const note of notes) lines.push(`note: ${printable(note)}`);
+  if (unplacedReason !== null) lines.push(`note: ${printable(unplacedReason)}`);
+  return lines;
+}
+
+function placeText(place: Place | null): string {
+  return place === null ? 'nowhere' : `${place.supervisorId}:${place.port}`;
+}
+
+export function configLines(values: readonly SettingValue[], width: number): readonly string[] {
+  const all: readonly Column<SettingValue>[] = [
+    { title: 'SETTING', align: 'left', cell: ({ name }) => name },
+    { title: 'VALUE', align: 'left', cell: ({ value, unit }) => valueText(value, unit) },
+    { title: 'FROM', align: 'left', cell: ({ origin }) => origin },
+    { title: 'MEANING', align: 'left', cell: ({ what }) => what },
+  ];
+  return columns(values, all, width);
+}
+
+function valueText(value: SettingValue['value'], unit: SettingValue['unit']): string {
+  if (value === null) return 'not set';
+  const text = typeof value === 'object' ? value.join(', ') : String(value);
+  return unit === null ? text : `${text} ${unit}`;
+}
