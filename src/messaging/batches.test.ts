@@ -59,7 +59,7 @@ describe('an out-batch', () => {
     expect(words[row + ROW_WORDS + R_SUBSCRIPTION]).toBe(4 | END_MARK);
     const reader = new ByteReader();
     reader.reset(batch.blob, 70 * 6);
-    deepStrictEqual(readSeveral(reader), several);
+    deepStrictEqual(readSeveral(reader, batch.blobBytes), several);
     deepStrictEqual(codec.decode(reader), { word: 'b', n: 70 });
     expect(reader.position).toBe(batch.blobBytes);
   });

@@ -219,6 +219,8 @@ export function writeBytes(writer: ByteWriter, bytes: Uint8Array, reserve: numbe
 export function readBytes(reader: ByteReader): Uint8Array {
   const from = reader.position + 4;
   const to = from + reader.view.getUint32(reader.position, true);
+  // Before memory is taken for what is not there.
+  if (to > reader.buffer.length) throw new RangeError(`${to - from} bytes are not there`);
   reader.position = to;
   const bytes = new Uint8Array(to - from);
   bytes.set(reader.buffer.subarray(from, to));

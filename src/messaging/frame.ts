@@ -14,6 +14,7 @@ export const HEADER_WORDS = 8;
 export const H_KIND = 0;
 export const H_SOURCE_THREAD = 1;
 export const H_SOURCE_GENERATION = 2;
+/** Between a worker's main thread and its executor threads, on the way in: number of the session with the sending peer. */
 export const H_TARGET_THREAD = 3;
 export const H_TARGET_GENERATION = 4;
 export const H_COUNT = 5;

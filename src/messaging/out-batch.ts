@@ -169,11 +169,21 @@ function writeSeveral(writer: ByteWriter, several: Int32Array): void {
   writer.position = position + 4;
 }
 
-/** Reads the anchors that stand before the fields of a row whose root task is -1. */
-export function readSeveral(reader: ByteReader): Int32Array {
+/**
+ * Reads the anchors that stand before the fields of a row whose root task is -1. `end`: where the row ends in the
+ * reader's memory. Throws PEER_PROTOCOL_ERROR for anchors that do not fit in there.
+ */
+export function readSeveral(reader: ByteReader, end: number): Int32Array {
   const view = reader.view;
   let position = reader.position;
-  const several = new Int32Array(view.getUint32(position, true));
+  const length = position + 4 <= end ? view.getUint32(position, true) : Infinity;
+  if (length > (end - position - 4) / 4) {
+    throw new IsobarError('PEER_PROTOCOL_ERROR', 'a row is shorter than its anchors', {
+      expected: `at most ${end - position} bytes of anchors`,
+      found: `${length} words`,
+    });
+  }
+  const several = new Int32Array(length);
   for (let i = 0; i < several.length; i++) several[i] = view.getInt32((position += 4), true);
   reader.position = position + 4;
   return several;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EndpointTable } from './endpoints.js';
+import { EndpointTable, parsePeerMessage } from './endpoints.js';
 
 describe('EndpointTable', () => {
   it('never gives an id twice and tells when a thread was lost', () => {
@@ -35,5 +35,42 @@ describe('EndpointTable', () => {
     table.replace(1, [{ index: 0, generation: 1, started: [] }]);
     expect(table.replace(0, [])).toBe(true);
     expect(table.all().map(({ peer }) => peer)).toEqual([1]);
+  });
+});
+
+describe('what a peer says', () => {
+  it('is read', () => {
+    for (const message of [
+      { kind: 'threads', threads: [{ index: 0, generation: 3, started: [[1, 2]] }] },
+      { kind: 'threads', threads: [] },
+      { kind: 'loss' },
+      { kind: 'ask-quiet' },
+      { kind: 'quiet', quietMs: 17 },
+    ]) {
+      expect(parsePeerMessage(message)).toEqual(message);
+    }
+  });
+
+  it.each([
+    null,
+    undefined,
+    5,
+    'loss',
+    {},
+    { kind: 'toString' },
+    Object.create({ kind: 'loss', toString: null }) as unknown,
+    { kind: 'quiet' },
+    { kind: 'quiet', quietMs: '1' },
+    { kind: 'threads' },
+    { kind: 'threads', threads: [null] },
+    { kind: 'threads', threads: [{ index: -1, generation: 1, started: [] }] },
+    { kind: 'threads', threads: [{ index: 0, generation: 0.5, started: [] }] },
+    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[-5, 1e9]] }] },
+    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[2, 1]] }] },
+    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[1, 2, 3]] }] },
+  ])('is refused when it is no message (%#)', (value) => {
+    expect(() => parsePeerMessage(structuredClone(value))).toThrow(
+      expect.objectContaining({ code: 'PEER_PROTOCOL_ERROR' }),
+    );
   });
 });

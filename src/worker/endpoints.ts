@@ -2,6 +2,7 @@
  * The worker's table of all executor threads of the topology: its own and those of its peers. Pure bookkeeping; ids are
  * given once per (thread, generation) and never again, so what a lost thread left behind cannot be taken for its successor's.
  */
+import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 
 /** A thread as its worker announces it to peers. */
@@ -19,6 +20,36 @@ export type PeerMessage =
   /** How long have you done nothing at all? */
   | { readonly kind: 'ask-quiet' }
   | { readonly kind: 'quiet'; readonly quietMs: number };
+
+/** What a peer said. Throws PEER_PROTOCOL_ERROR for anything that is no message. */
+export function parsePeerMessage(value: unknown): PeerMessage {
+  const message = (typeof value === 'object' && value !== null ? value : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  const { kind, threads, quietMs } = message;
+  if (kind === 'loss' || kind === 'ask-quiet') return { kind };
+  if (kind === 'quiet' && typeof quietMs === 'number') return { kind, quietMs };
+  if (kind === 'threads' && Array.isArray(threads) && threads.every(isAnnouncedThread))
+    return { kind, threads };
+  throw new IsobarError('PEER_PROTOCOL_ERROR', 'a control message says nothing that is known', {
+    expected: 'threads, loss, ask-quiet or quiet',
+    found: typeof kind === 'string' ? kind.slice(0, 100) : typeof kind,
+  });
+}
+
+function isAnnouncedThread(value: unknown): value is AnnouncedThread {
+  if (typeof value !== 'object' || value === null) return false;
+  const { index, generation, started } = value as Readonly<Record<string, unknown>>;
+  return isCount(index) && isCount(generation) && Array.isArray(started) && started.every(isRange);
+}
+
+function isRange(value: unknown): value is ExecutorRange {
+  return Array.isArray(value) && value.length === 2 && value.every(isCount) && value[0]! <= value[1]!;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
 
 export interface Endpoint {
   readonly id: number;

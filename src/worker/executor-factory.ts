@@ -35,6 +35,8 @@ export interface ExecutorFactory {
   /** User counters by component. */
   readonly userCounters: Map<string, Map<string, number>>;
   readonly abort: AbortController;
+  /** Highest number of any task, system tasks included. */
+  readonly lastTask: number;
   tasksOf(component: string): ComponentTasks | undefined;
   /** Component of a task; empty for system tasks. */
   componentOf(task: number): string;
@@ -110,6 +112,7 @@ export function createFactory(
     boltOfTask: new Array<BoltExecutor | undefined>(lastTask + 1).fill(undefined),
     userCounters: new Map(),
     abort: new AbortController(),
+    lastTask,
     tasksOf: (component) => tasksByComponent.get(component),
     componentOf: (task) => tasks.find(({ first, last }) => first <= task && task <= last)?.component ?? '',
     depthOf: (component) => depth.get(component) ?? 0,

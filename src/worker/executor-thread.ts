@@ -8,36 +8,15 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 import type { Clock, Logger } from '../base/index.js';
 import type { OldestPending, TopologyPhase } from '../coordination/index.js';
-import {
-  ByteReader,
-  Doorbell,
-  END_MARK,
-  H_COUNT,
-  H_ENDPOINT,
-  H_KIND,
-  H_TARGET_GENERATION,
-  HEADER_WORDS,
-  ACK_WORDS,
-  CREDIT_WORDS,
-  KIND_ACK,
-  KIND_CREDIT,
-  KIND_DATA,
-  KIND_FAIL,
-  R_BLOB_BYTES,
-  R_ROOT_TASK,
-  R_SUBSCRIPTION,
-  R_TARGET_TASK,
-  readSeveral,
-  ROW_WORDS,
-} from '../messaging/index.js';
+import { Doorbell, H_TARGET_GENERATION } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
-import { FAILURE_REASONS, P_LAG_MS, P_TURNS } from './counters.js';
+import { P_LAG_MS, P_TURNS } from './counters.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
-import { rowCost } from './link.js';
+import { FrameReceiver } from './frame-receiver.js';
 import type { SpoutExecutor } from './spout-executor.js';
-import { SEVERAL, type ThreadContext } from './thread-context.js';
+import type { ThreadContext } from './thread-context.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
 import { ThreadRoutes } from './thread-routes.js';
 import { ThreadTasks } from './thread-tasks.js';
@@ -66,12 +45,10 @@ export interface ExecutorThreadOptions {
 export class ExecutorThread {
   readonly #start: ThreadStart;
   readonly #context: ThreadContext;
-  readonly #factory: ExecutorFactory;
   readonly #options: ExecutorThreadOptions;
   readonly #doorbell: Doorbell;
   readonly #tasks: ThreadTasks;
   readonly #routes: ThreadRoutes;
-  readonly #byteReader = new ByteReader();
   readonly #progress: Int32Array;
   #phase: TopologyPhase = { kind: 'active' };
   #stopping = false;
@@ -93,7 +70,6 @@ export class ExecutorThread {
     this.#options = options;
     this.#start = options.start;
     this.#context = options.context;
-    this.#factory = options.factory;
     this.#userCounters = options.factory.userCounters;
     this.#doorbell = new Doorbell(options.start.doorbell);
     this.#routes = new ThreadRoutes(options.start, options.factory, options.post);
@@ -105,7 +81,13 @@ export class ExecutorThread {
       onBroken: (error) => options.onBroken(error),
     });
     this.#progress = options.context.options.progress;
-    this.#onFrame = (words, at, bytes, byteStart) => this.#receive(words, at, bytes, byteStart);
+    const receiver = new FrameReceiver(options.context, options.factory, options.post);
+    this.#onFrame = (words, at, bytes, byteStart) => {
+      if (words[at + H_TARGET_GENERATION] !== this.#start.generation) return;
+      const origin = this.#drainOrigin;
+      if (origin === null) receiver.receiveFromPeer(words, at, bytes, byteStart);
+      else receiver.receive(words, at, bytes, byteStart, origin);
+    };
   }
 
   /** Makes a sleeping loop look again; called when a promise settled or a message came. */
@@ -217,90 +199,6 @@ export class ExecutorThread {
     let done = true;
     for (const link of this.#routes.links) if (!link.flush()) done = false;
     return done;
-  }
-
-  #receive(words: Int32Array, at: number, bytes: Buffer, byteStart: number): void {
-    if (words[at + H_TARGET_GENERATION] !== this.#start.generation) return;
-    const origin = this.#drainOrigin ?? words[at + H_ENDPOINT]!;
-    const count = words[at + H_COUNT]!;
-    const first = at + HEADER_WORDS;
-    switch (words[at + H_KIND]!) {
-      case KIND_DATA:
-        this.#receiveRows(
-          words,
-          first,
-          count,
-          bytes,
-          byteStart + (HEADER_WORDS + count * ROW_WORDS) * 4,
-          origin,
-        );
-        return;
-      case KIND_ACK:
-        for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
-          const root = this.#context.localRoots[words[row]!];
-          if (root !== undefined && root.generation === words[row + 1])
-            root.onAck(words[row + 2]!, words[row + 3]!, words[row + 4]!);
-        }
-        return;
-      case KIND_FAIL:
-        for (let i = 0, row = first; i < count; i++, row += ACK_WORDS) {
-          const root = this.#context.localRoots[words[row]!];
-          const reason = FAILURE_REASONS[words[row + 3]!] ?? 'lost';
-          if (root !== undefined && root.generation === words[row + 1])
-            root.onFail(words[row + 2]!, reason, words[row + 4]!);
-        }
-        return;
-      case KIND_CREDIT: {
-        const link = this.#context.links.get(origin);
-        for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS)
-          link?.onGrant(words[row]!, words[row + 1]!);
-        return;
-      }
-    }
-  }
-
-  #receiveRows(
-    words: Int32Array,
-    first: number,
-    count: number,
-    bytes: Buffer,
-    blobStart: number,
-    origin: number,
-  ): void {
-    const { codecs } = this.#factory;
-    const reader = this.#byteReader;
-    let position = blobStart;
-    for (let i = 0, row = first; i < count; i++, row += ROW_WORDS) {
-      const length = words[row + R_BLOB_BYTES]!;
-      const executor = this.#factory.boltOfTask[words[row + R_TARGET_TASK]!];
-      if (executor === undefined) {
-        this.#refuseRow(words, row, bytes, position, origin);
-      } else if ((words[row + R_SUBSCRIPTION]! & END_MARK) !== 0) {
-        words[row + R_SUBSCRIPTION]! &= ~END_MARK;
-        executor.acceptRemote(null, null, words, row, origin, rowCost(length));
-      } else {
-        reader.reset(bytes, position);
-        const several = words[row + R_ROOT_TASK] === SEVERAL ? readSeveral(reader) : null;
-        const value = codecs[words[row + R_SUBSCRIPTION]!]!.decode(reader);
-        executor.acceptRemote(value, several, words, row, origin, rowCost(length));
-      }
-      position += length;
-    }
-  }
-
-  /** A row for a task that is not here (any more): its tree fails as moved, and its credit goes back. */
-  #refuseRow(words: Int32Array, row: number, bytes: Buffer, position: number, origin: number): void {
-    const task = words[row + R_TARGET_TASK]!;
-    const subscription = words[row + R_SUBSCRIPTION]! & ~END_MARK;
-    const edge = this.#factory.edges[subscription];
-    if (edge !== undefined)
-      this.#context.grant(origin, edge.creditClass, rowCost(words[row + R_BLOB_BYTES]!));
-    if (words[row + R_ROOT_TASK] === SEVERAL) {
-      this.#byteReader.reset(bytes, position);
-      this.#context.failSeveral(readSeveral(this.#byteReader), 'moved', task);
-    } else if (words[row + R_ROOT_TASK] !== 0) {
-      this.#context.fail(words[row + 3]!, words[row + 4]!, words[row + 5]!, 'moved', task);
-    }
   }
 
   #onStarted(created: readonly CreatedTask[]): void {

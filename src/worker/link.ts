@@ -218,9 +218,9 @@ export class Link {
     this.#grants.add(creditClass, cost);
   }
 
-  /** The other side granted credit. */
+  /** The other side granted credit; never more than was spent counts. */
   onGrant(creditClass: number, cost: number): void {
-    this.#credit[creditClass]! += cost;
+    this.#credit[creditClass] = Math.min(this.#credit[creditClass]! + cost, this.#options.credit);
     const held = this.#held[creditClass];
     if (held !== undefined && held.size > 0) this.#releaseClass(creditClass, held);
     this.#updateGate(creditClass);

@@ -102,6 +102,11 @@ export class ThreadContext {
     });
   }
 
+  /** How many credit classes there are: two for each component (see Edge.creditClass). */
+  get creditClasses(): number {
+    return 2 * this.reachable.length;
+  }
+
   get acking(): boolean {
     return this.options.acking;
   }

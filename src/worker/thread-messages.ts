@@ -95,6 +95,8 @@ export type FromThread =
       readonly counters: readonly (readonly [component: string, name: string, value: number])[];
       readonly oldest: OldestPending | null;
     }
+  /** A frame of a peer says what no sender can mean. `session`: number that the main thread wrote into it. */
+  | { readonly kind: 'broken-frame'; readonly session: number; readonly error: ErrorRecord }
   /** Something changed that a decision waits for. */
   | { readonly kind: 'changed' }
   | { readonly kind: 'closed' };

@@ -139,7 +139,7 @@ export class ThreadRoutes {
       sourceThread: this.#start.index,
       sourceGeneration: this.#start.generation,
       port,
-      creditClasses: 2 * context.reachable.length,
+      creditClasses: context.creditClasses,
       credit: settings['messaging.credit'],
       batchRows: settings['messaging.batch-rows'],
       maxRowBytes: settings['messaging.max-frame-bytes'] >> 1,

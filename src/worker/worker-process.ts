@@ -17,6 +17,7 @@ import {
   toErrorRecord,
   toIsobarError,
   type Clock,
+  type ErrorRecord,
   type Logger,
   type Settings,
 } from '../base/index.js';
@@ -40,7 +41,7 @@ import {
 import { dealToThreads, type Assignment, type ExecutorRange } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
 import { CrashRecord } from './crash-record.js';
-import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
+import { EndpointTable, parsePeerMessage, type AnnouncedThread, type PeerMessage } from './endpoints.js';
 import { componentOf, rangesOf, TaskBook, tasksOf, type HostedTask } from './task-book.js';
 import { QuietWatch } from './quiet-watch.js';
 import { ReportBook } from './report-book.js';
@@ -87,6 +88,8 @@ export class WorkerProcess {
   readonly #link: SupervisorLink;
   readonly #peers: PeerConnections;
   readonly #peerKeys: string[] = [];
+  /** Peer of each session with one, in the order in which they began: a session's place is its number. */
+  readonly #sessions: string[] = [];
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
   readonly #threads: ThreadPlace[] = [];
@@ -159,7 +162,7 @@ export class WorkerProcess {
       logger: options.logger,
       onFrame: (peer, frame) => this.#onPeerFrame(peer, frame),
       onUp: (peer) => this.#onPeerUp(peer),
-      onLost: (peer, generation, reason) => this.#onPeerLost(peer, generation, reason),
+      onLost: (peer) => this.#onPeerLost(peer),
     });
   }
 
@@ -496,6 +499,9 @@ export class WorkerProcess {
       case 'dead-letter-file':
         this.#book.addDeadLetterFile(message.path);
         break;
+      case 'broken-frame':
+        this.#onBrokenFrame(message.session, message.error);
+        break;
       case 'report':
         this.#book.setThreadReport(host.index, message.counters, message.oldest);
         break;
@@ -695,14 +701,13 @@ export class WorkerProcess {
 
   #onPeerUp(peer: string): void {
     this.#peerIndex(peer);
-    this.#logger.info('peer.up', { peer });
+    this.#sessions.push(peer);
     if (this.#announced !== '') {
       this.#tell(peer, { kind: 'threads', threads: JSON.parse(this.#announced) as AnnouncedThread[] });
     }
   }
 
-  #onPeerLost(peer: string, generation: number, reason: string): void {
-    this.#logger.warn('peer.lost', { peer, generation, reason });
+  #onPeerLost(peer: string): void {
     this.#endpoints.replace(this.#peerIndex(peer), []);
     this.#scheduleRoutes(true);
   }
@@ -710,7 +715,7 @@ export class WorkerProcess {
   #onPeerFrame(peer: string, frame: Buffer): void {
     const words = new Int32Array(frame.buffer, frame.byteOffset, frame.byteLength >> 2);
     if (words[H_KIND] === KIND_CONTROL) {
-      this.#onPeerMessage(peer, decodeControlFrame(frame) as PeerMessage);
+      this.#onPeerMessage(peer, parsePeerMessage(decodeControlFrame(frame)));
       return;
     }
     const host = this.#threads[words[H_TARGET_THREAD]!]?.host;
@@ -718,8 +723,18 @@ export class WorkerProcess {
     words[H_ENDPOINT] =
       this.#endpoints.find(this.#peerIndex(peer), words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!)?.id ??
       -1;
+    // The thread knows who it is; what it may have to tell is in which session the frame came.
+    words[H_TARGET_THREAD] = this.#sessions.lastIndexOf(peer);
     host.forward(frame);
     this.#doorbell.wakeSelf();
+  }
+
+  /** One of our threads cannot make sense of a frame; a session that has ended meanwhile is not blamed twice. */
+  #onBrokenFrame(session: number, error: ErrorRecord): void {
+    const peer = this.#sessions[session];
+    if (peer === undefined || this.#sessions.lastIndexOf(peer) !== session) return;
+    this.#logger.warn('peer.broken-frame', { peer, code: error.code, reason: error.message });
+    this.#peers.reject(peer, error.message);
   }
 
   #onPeerMessage(peer: string, message: PeerMessage): void {

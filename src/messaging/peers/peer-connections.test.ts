@@ -3,7 +3,14 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Clock, type Logger, silentLogger, systemClock, VirtualClock } from '../../base/index.js';
+import {
+  type Clock,
+  IsobarError,
+  type Logger,
+  silentLogger,
+  systemClock,
+  VirtualClock,
+} from '../../base/index.js';
 import { decodeControlFrame, encodeControlFrame } from '../control-frame.js';
 import { type PeerAddress, peerKey, peerSocketPath } from './address.js';
 import { PACKET_FRAME, packetHeader, rawPacketHeader } from './envelope.js';
@@ -518,6 +525,39 @@ describe('peer connections', () => {
     a.connections.send('b', encodeControlFrame(1));
     expect(a.connections.stats()).toEqual([]);
     expect([a.events, b.events]).toEqual([['up b 1'], ['up a 1']]);
+  });
+
+  it('end the session with a peer whose frame makes no sense to its receiver, and begin a new one', async () => {
+    const refuse = (frame: Buffer): void => {
+      if (decodeControlFrame(frame) === 'nonsense') {
+        throw new IsobarError('PEER_PROTOCOL_ERROR', 'what is this?');
+      }
+    };
+    for (const receiver of [0, 1] as const) {
+      const nodes = await pair(
+        ...([0, 1].map((i) => (i === receiver ? { onFrame: refuse } : {})) as [Options, Options]),
+      );
+      const [from, to] = [nodes[1 - receiver]!, nodes[receiver]];
+      const [own, other] = receiver === 0 ? ['a', 'b'] : ['b', 'a'];
+      from.connections.send(own, encodeControlFrame(1));
+      from.connections.send(own, encodeControlFrame('nonsense'));
+      from.connections.send(own, encodeControlFrame(2));
+      await until(() =>
+        nodes.every(({ events }) => events.filter((event) => event.startsWith('up')).length === 2),
+      );
+      from.connections.send(own, encodeControlFrame(3));
+      await until(() => received(to).includes(`< ${other} 3`));
+      expect(to.events).toEqual([
+        `up ${other} 1`,
+        `< ${other} 1`,
+        `lost ${other} 1`,
+        `up ${other} 1`,
+        `< ${other} 3`,
+      ]);
+      expect(from.events).toEqual([`up ${own} 1`, `lost ${own} 1`, `up ${own} 1`]);
+      expect(to.logs.some((line) => line.includes('what is this?'))).toBe(true);
+      for (const { connections } of nodes) await connections.close();
+    }
   });
 
   it('pass on what the receiver of a frame throws instead of blaming the peer', async () => {

@@ -12,7 +12,7 @@
 import { randomBytes as systemRandomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import net from 'node:net';
-import { type Clock, checkSocketPath, IsobarError, type Logger } from '../../base/index.js';
+import { type Clock, checkSocketPath, hasCode, IsobarError, type Logger } from '../../base/index.js';
 import { connectOptions, type PeerAddress } from './address.js';
 import { Connection } from './connection.js';
 import { protocolError } from './envelope.js';
@@ -45,7 +45,10 @@ export interface PeerConnectionsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly randomBytes?: (bytes: number) => Buffer;
-  /** A whole, checked frame, whose memory is the receiver's and starts at a multiple of 8. */
+  /**
+   * A whole, checked frame, whose memory is the receiver's and starts at a multiple of 8. Throws PEER_PROTOCOL_ERROR if
+   * what it says makes no sense: the session then ends.
+   */
   onFrame(peer: string, frame: Buffer): void;
   /** A session has begun; not called when one is resumed. */
   onUp(peer: string, generation: number): void;
@@ -174,6 +177,11 @@ export class PeerConnections {
       ?.connection?.close(new IsobarError('CONNECTION_LOST', 'the connection was cut on purpose'));
   }
 
+  /** Ends the session with a peer that was found to send what cannot be meant; `onLost` follows at once. */
+  reject(peer: string, reason: string): void {
+    this.#peers.get(peer)?.lose(`it was rejected: ${reason}`);
+  }
+
   /** Waits a short while for confirmations, tells the peers that this generation is done, and closes everything. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -222,7 +230,7 @@ export class PeerConnections {
             this.#onWelcome(peer, connection, challenge, expectKind(message, 'welcome').received);
           }
         },
-        onFrame: (frame) => this.#options.onFrame(peer.key, frame),
+        onFrame: (frame) => this.#deliver(peer, frame),
         onProgress: () => peer.onProgress(),
         onBye: () => peer.lose('the peer has closed'),
         onClosed: (_, error) => peer.onClosed(connection, error),
@@ -293,7 +301,7 @@ export class PeerConnections {
           }
         },
         onFrame: (frame) => {
-          if (state.step === 'open') this.#options.onFrame(state.peer.key, frame);
+          if (state.step === 'open') this.#deliver(state.peer, frame);
         },
         onProgress: () => {
           if (state.step === 'open') state.peer.onProgress();
@@ -353,6 +361,16 @@ export class PeerConnections {
     }
     this.#seen.set(hello.from, hello.generation);
     return peer;
+  }
+
+  /** A frame that its receiver cannot read counts as received: the session cannot go on as if it had been. */
+  #deliver(peer: Peer, frame: Buffer): void {
+    try {
+      this.#options.onFrame(peer.key, frame);
+    } catch (error) {
+      if (!hasCode(error, 'PEER_PROTOCOL_ERROR')) throw error;
+      this.reject(peer.key, error.message);
+    }
   }
 
   /** The same reason again and again (a peer that starts earlier than this worker knows of it) is logged once. */
