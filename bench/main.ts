@@ -1,6 +1,7 @@
 /** `npm run -s bench -- NAME`: picks a bench and prints what it measures. */
 import { benchCeiling } from './ceiling/bench.js';
 import { benchIdle } from './idle/bench.js';
+import { benchLifecycle } from './lifecycle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
 import { createReport, type Report } from './report.js';
 import { benchStartup } from './startup/bench.js';
@@ -11,6 +12,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
   ceiling: benchCeiling,
   startup: benchStartup,
   idle: benchIdle,
+  lifecycle: benchLifecycle,
 };
 
 try {

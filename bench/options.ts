@@ -19,6 +19,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   ceiling     the hand-written ceiling alone
   startup     time until the first row
   idle        what a local cluster with an idle topology takes
+  lifecycle   10,000 small topologies submitted, listed and killed, workers off
 
   --json              one JSON line a measurement
   --quick             one short window a case, no wait for a quiet machine

@@ -74,6 +74,8 @@ export interface RuntimeSource {
   /** May return a promise; its rejection is reported. */
   ack?(id: unknown): unknown;
   fail?(id: unknown, reason: string): unknown;
+  activate?(): unknown;
+  deactivate?(): unknown;
   close?(): unknown;
 }
 

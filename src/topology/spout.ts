@@ -50,6 +50,10 @@ export interface SpoutSource<E, S, P> {
   ack?(id: unknown): unknown;
   /** The tree failed; a row without a position is gone unless you emit it again. */
   fail?(id: unknown, reason: string): unknown;
+  /** Called before the first `next`, and when the topology reads again after it was deactivated. */
+  activate?(): unknown;
+  /** The topology has been deactivated, or will be rebalanced, drained or killed: `next` is not called until `activate`. */
+  deactivate?(): unknown;
   /** The last call. */
   close?(): unknown;
 }
@@ -210,10 +214,13 @@ function bindSource(source: unknown, context: TaskContext, streams: readonly str
   const bindOut = createOutBinder(streams.filter((name) => name !== DEFAULT_STREAM));
   const next = method('next')!; // `next` is there, or method() has thrown
   const [ack, fail, close] = [method('ack'), method('fail'), method('close')];
+  const [activate, deactivate] = [method('activate'), method('deactivate')];
   return {
     next: (out) => next(bindOut(out)),
     ...(ack === undefined ? {} : { ack: (id) => ack(id) }),
     ...(fail === undefined ? {} : { fail: (id, reason) => fail(id, reason) }),
+    ...(activate === undefined ? {} : { activate: () => activate() }),
+    ...(deactivate === undefined ? {} : { deactivate: () => deactivate() }),
     ...(close === undefined ? {} : { close: () => close() }),
   };
 }

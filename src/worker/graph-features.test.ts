@@ -470,6 +470,39 @@ describe('ticks', () => {
 });
 
 describe('low-level spouts', () => {
+  it('are told when they are active and when they are not, and are not asked in between', async () => {
+    const calls: string[] = [];
+    const source = spout({
+      emits: { n: t.int32 },
+      open() {
+        calls.push('open');
+        return {
+          next() {
+            if (calls.at(-1) !== 'next') calls.push('next');
+            return 'idle';
+          },
+          activate: () => void calls.push('activate'),
+          deactivate: () => void calls.push('deactivate'),
+          close: () => void calls.push('close'),
+        };
+      },
+    });
+    const sink = bolt({ takes: { n: t.int32 }, process: () => undefined });
+    const run = start(
+      topology('activity', (b) => {
+        b.bolt('sink', sink).shuffle(b.spout('source', source));
+      }),
+      { threads: 1 },
+    );
+    await run.until('the first call', () => calls.at(-1) === 'next');
+    run.phase({ kind: 'inactive' });
+    await run.until('the deactivation', () => calls.at(-1) === 'deactivate');
+    run.phase({ kind: 'active' });
+    await run.until('the next call', () => calls.at(-1) === 'next');
+    await run.close();
+    expect(calls).toEqual(['open', 'activate', 'next', 'deactivate', 'activate', 'next', 'close']);
+  });
+
   it('get ack and fail for the ids that they gave', async () => {
     const acked: unknown[] = [];
     const failed: unknown[] = [];

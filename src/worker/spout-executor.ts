@@ -234,6 +234,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   /** Stops or goes on with reading; replays go on in either case. */
   setReading(reading: boolean): void {
     this.#reading = reading;
+    if (!reading) this.source.deactivate();
     this.#updateState();
   }
 

@@ -45,6 +45,8 @@ export class SpoutSource {
   #pauseMs = 0;
   #restMs = SHORTEST_REST_MS;
   #closed = false;
+  /** A low-level source that has been told to be active. */
+  #isActive = false;
   ended = false;
 
   constructor(options: SpoutSourceOptions) {
@@ -107,6 +109,10 @@ export class SpoutSource {
         }
         this.#lowLevel = opened;
       }
+      if (!this.#isActive) {
+        this.#isActive = true;
+        this.#callBack('activate', () => this.#lowLevel?.activate?.());
+      }
       const answer = this.#lowLevel.next(this.#options.out);
       if (isPromiseLike(answer)) {
         this.#waitFor(answer, (settled) => this.#onAnswer(settled));
@@ -126,6 +132,13 @@ export class SpoutSource {
 
   fail(id: unknown, reason: string): void {
     this.#callBack('fail', () => this.#lowLevel?.fail?.(id, reason));
+  }
+
+  /** Nothing will be asked for until the next {@link poll}. */
+  deactivate(): void {
+    if (!this.#isActive) return;
+    this.#isActive = false;
+    this.#callBack('deactivate', () => this.#lowLevel?.deactivate?.());
   }
 
   /** Ends reading for good. */
