@@ -19,9 +19,8 @@ export interface ClusterClient {
   close(): void;
 }
 
-/** How long a daemon is waited for that has answered before, and one that has only left its socket. */
-const PATIENCE_MS = 10_000;
-const FIRST_PATIENCE_MS = 3000;
+/** How long a daemon is waited for that has answered before, or has left its socket: a successor needs seconds on a busy machine. */
+const PATIENCE_MS = 15_000;
 const RETRY_MS = 100;
 const PING_TIMEOUT_MS = 5000;
 
@@ -54,7 +53,7 @@ export function clusterClient(
           return await (await connected()).ask(method, body);
         } catch (error) {
           if (!mayBeBack(error)) throw error;
-          const patienceMs = options.patienceMs ?? (hasBeenThere ? PATIENCE_MS : FIRST_PATIENCE_MS);
+          const patienceMs = options.patienceMs ?? PATIENCE_MS;
           if (performance.now() - startMs >= patienceMs) throw gaveUp(error, directory, socketPath);
           await pause(RETRY_MS);
         }

@@ -199,6 +199,15 @@ describe('rebalance', () => {
     ]);
   });
 
+  it('says of resources that its strategy does not look at them', async () => {
+    const id = await cluster.submit();
+    const request = { ...LIVE, resources: { count: { cpu: 50 } } };
+    expect(String((await cluster.nimbus.rebalance('words', request)).notes)).toContain(
+      'does not look at them',
+    );
+    expect((await cluster.record(id))?.desired?.resources).toEqual({ count: { cpu: 50 } });
+  });
+
   it('only says what it would do when asked for a preview', async () => {
     const before = await running();
     const result = await cluster.nimbus.rebalance('words', { ...LIVE, workers: 1, preview: true });

@@ -368,7 +368,7 @@ class RunningNimbus implements Nimbus {
       waitMs: phase.kind === 'rebalancing' ? phase.wait.waitMs : null,
       workers: plan.topologyWorkers,
       executors: countExecutors(plan.executors),
-      notes: plan.adjustments,
+      notes: [...plan.adjustments, ...resourceNotes(request)],
       changes: placementChanges(known.assignment, after),
       unplacedReason: outcome.unplacedReason,
     };
@@ -623,6 +623,15 @@ class RunningNimbus implements Nimbus {
       }
     }
   }
+}
+
+/** What is stored and has no effect yet must be said. */
+function resourceNotes({ resources }: RebalanceRequest): readonly string[] {
+  const components = Object.keys(resources);
+  if (components.length === 0) return [];
+  return [
+    `Resources of ${components.join(', ')} are stored with the topology; the strategy "even" does not look at them.`,
+  ];
 }
 
 function compareText(a: string, b: string): number {

@@ -43,6 +43,14 @@ async function eventually(what: string, holds: () => Promise<boolean>): Promise<
   }
 }
 
+function workersOf(place: Workshop): number[] {
+  return place
+    .processes()
+    .filter(({ kind }) => kind === 'worker')
+    .map(({ pid }) => pid)
+    .sort((a, b) => a - b);
+}
+
 describe('commands on a cluster', () => {
   it('steer a topology that runs', async () => {
     const run = workshop.start(['run', 'app.ts', '--json', '--no-check']);
@@ -77,6 +85,12 @@ describe('commands on a cluster', () => {
       const { workers, isRebalancing } = answer as { workers: { actual: number }; isRebalancing: boolean };
       return workers.actual === 2 && !isRebalancing;
     });
+
+    // Its daemon is killed: the next command waits for its successor, and the workers are the same ones.
+    const workers = workersOf(workshop);
+    for (const { pid, kind } of workshop.processes()) if (kind === 'daemon') process.kill(pid, 'SIGKILL');
+    expect(await ask('list')).toMatchObject({ code: 0, answer: { topologies: [{ name: 'numbers' }] } });
+    expect(workersOf(workshop)).toEqual(workers);
 
     expect(await ask('rebalance', 'numbers', '-n', '0')).toMatchObject({
       code: 1,
