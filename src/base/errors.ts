@@ -161,6 +161,10 @@ export const ERROR_TABLE = {
     action: 'Free space or fix the rights of the directory named, the write is tried again.',
     retryable: true,
   },
+  CLOSE_TIMED_OUT: {
+    when: "The promise of a task's `close` did not settle within a third of supervisor.worker-stop-timeout (less 500 ms); nobody waits for it any longer.",
+    action: 'Bound what close waits for, or raise supervisor.worker-stop-timeout.',
+  },
   // ── run and submission ──
   FILE_NOT_FOUND: { when: 'The file to run does not exist or cannot be read.', action: 'Check the path.' },
   TYPE_CHECK_FAILED: {

@@ -4,6 +4,7 @@ import { accountsOf, exitCodeOf, outcomeOf, rateOf, throwingSpouts, type RunEnd 
 import { componentsWithLostOutput, errorKinds } from './view/error-kinds.js';
 import type { ProblemView, RunView } from './view/view.js';
 import { latencyOf } from './view/view.js';
+import type { Warning } from './view/warnings.js';
 
 export function submittedLine(
   topologyId: string,
@@ -32,6 +33,7 @@ export function statusLine(view: RunView, atMs: number): object {
     problems: view.problems.map(({ code, message }) => ({ code, message })),
     lostStates: view.lostStates,
     oldestPending: view.oldestPending,
+    longCalls: view.longCalls,
   };
 }
 
@@ -62,6 +64,11 @@ export function errorLine(
 /** Something worth knowing: `note`. */
 export function noteLine(text: string, atMs: number): object {
   return { type: 'note', atMs, text };
+}
+
+/** Something that may need attention, once for each component or call: `warning`. */
+export function warningLine({ component, task, text }: Warning, atMs: number): object {
+  return { type: 'warning', atMs, component, task, text };
 }
 
 export function summaryLine(end: RunEnd, atMs: number): object {
@@ -97,6 +104,7 @@ export function summaryLine(end: RunEnd, atMs: number): object {
       failed: component.failed,
       replayed: component.replayed,
       deadLetters: component.deadLetters,
+      unreplayable: component.unreplayable,
       failures: component.failures,
       replays: component.replays,
       counters: component.counters,

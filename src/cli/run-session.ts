@@ -23,7 +23,8 @@ import { kindOf } from './view/error-kinds.js';
 import { inFlowOrder } from './view/flow-order.js';
 import { addStatus, EMPTY_HISTORY, type History } from './view/history.js';
 import { type Drain, exitCodeOf, type RunEnd } from './view/report.js';
-import { buildView } from './view/view.js';
+import { buildView, type RunView } from './view/view.js';
+import { warningsOf } from './view/warnings.js';
 
 export interface SessionControls {
   /** Aborted: prepare no further, or drain. */
@@ -197,7 +198,10 @@ class Session {
       if (status !== undefined) {
         this.#showProblems(status);
         const view = buildView(this.#history);
-        if (view !== undefined) this.#display.view(view);
+        if (view !== undefined) {
+          this.#showWarnings(view);
+          this.#display.view(view);
+        }
         if (status.isSettled) {
           tail.end();
           return this.#end(status, false);
@@ -290,6 +294,14 @@ class Session {
       if (this.#shown.has(key) || this.#shown.size >= MAX_PROBLEMS) continue;
       this.#shown.add(key);
       this.#display.problem({ component, task, error, count });
+    }
+  }
+
+  #showWarnings(view: RunView): void {
+    for (const warning of warningsOf(view)) {
+      if (this.#shown.has(warning.key) || this.#shown.size >= MAX_PROBLEMS) continue;
+      this.#shown.add(warning.key);
+      this.#display.warning(warning);
     }
   }
 

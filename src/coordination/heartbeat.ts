@@ -5,6 +5,19 @@ import type { ExecutorRange } from '../scheduling/index.js';
 /** Busy, stuck and dead are three things: inside user code for long is not gone. */
 export type ThreadState = 'starting' | 'idle' | 'busy' | 'stuck' | 'dead';
 
+/** A call of user code that lasts for longer than `worker.stuck-warning`. */
+export interface LongCall {
+  /** Empty: not known. */
+  readonly component: string;
+  /** 0: not known. */
+  readonly task: number;
+  /** `process`, `prepare`, `close`, …; `code` where no call of a task is running. */
+  readonly call: string;
+  readonly forMs: number;
+  /** The thread does nothing else meanwhile. False: it waits for a promise, and goes on with other tasks. */
+  readonly isBlocking: boolean;
+}
+
 export interface ThreadReport {
   readonly index: number;
   readonly generation: number;
@@ -14,6 +27,7 @@ export interface ThreadReport {
   readonly task: number | null;
   /** For how long it has been in that call, ms. */
   readonly inCallMs: number;
+  readonly longCalls: readonly LongCall[];
   /** Event-loop lag at the last turn, ms. */
   readonly lagMs: number;
   readonly executors: readonly ExecutorRange[];
@@ -33,6 +47,8 @@ export interface TaskReport {
   readonly failed: number;
   readonly replayed: number;
   readonly deadLetters: number;
+  /** Spouts, acking on: rows without a position that nobody would emit again if they failed. */
+  readonly unreplayable: number;
   readonly queued: number;
   /** Trees rooted at this task that are not complete. */
   readonly pending: number;

@@ -13,6 +13,7 @@ export { openEmbeddedCoordinator } from './embedded/server.js';
 export type {
   ComponentReport,
   FoldedHeartbeat,
+  LongCall,
   LostState,
   OldestPending,
   ReportedError,

@@ -35,6 +35,7 @@ function worker(sequence: number, workerId = 'w'): WorkerHeartbeat {
         component: null,
         task: null,
         inCallMs: 0,
+        longCalls: [],
         lagMs: 0,
         executors: [[1, 2]],
         restarts: 0,

@@ -87,6 +87,7 @@ function report(task: number, parts: Partial<TaskReport> = {}): TaskReport {
     failed: 0,
     replayed: 0,
     deadLetters: 0,
+    unreplayable: 0,
     queued: 0,
     pending: 0,
     ended: false,

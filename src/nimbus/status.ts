@@ -354,6 +354,7 @@ function noTotals(component: string): ComponentTotals {
     failed: 0,
     replayed: 0,
     deadLetters: 0,
+    unreplayable: 0,
     executeMicros: NO_SKETCH,
     completeMicros: NO_SKETCH,
     failures: {},

@@ -34,6 +34,7 @@ function heartbeat(
         failed: 0,
         replayed: 0,
         deadLetters: 0,
+        unreplayable: 0,
         queued: 0,
         pending: 5,
         ended: false,

@@ -27,6 +27,8 @@ export interface ComponentTotals {
   readonly failed: number;
   readonly replayed: number;
   readonly deadLetters: number;
+  /** Rows of a spout that nobody would emit again if they failed; counted where acking is on. */
+  readonly unreplayable: number;
   readonly executeMicros: SketchPairs;
   readonly completeMicros: SketchPairs;
   /** By reason. */
@@ -57,7 +59,16 @@ export interface StoredTotals {
 }
 
 const BASE_ID = '';
-const COUNTS = ['emitted', 'transferred', 'executed', 'acked', 'failed', 'replayed', 'deadLetters'] as const;
+const COUNTS = [
+  'emitted',
+  'transferred',
+  'executed',
+  'acked',
+  'failed',
+  'replayed',
+  'deadLetters',
+  'unreplayable',
+] as const;
 
 export class TotalsBook {
   readonly #workers = new Map<string, WorkerTotals>();

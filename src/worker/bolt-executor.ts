@@ -31,6 +31,7 @@ import {
 } from './row-queue.js';
 import { BoltOut, ManualAnchor } from './task-out.js';
 import { cycleOverflow, type LocalTarget, type ThreadContext } from './thread-context.js';
+import { inCall, IN_PROCESS, type CallName } from './user-calls.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
@@ -262,13 +263,11 @@ export class BoltExecutor implements LocalTarget {
       }
       // Ticks that fell due while the thread was busy are one tick.
       task.nextTickMs = nowMs + periodMs;
-      this.#enter(task);
       task.runRooted(
         'tick',
-        (out) => task.task.tick!(out),
+        (out) => this.#call(task, 'tick', () => task.task.tick!(out)),
         () => undefined,
       );
-      this.#leave();
       ran++;
     }
     return ran;
@@ -299,9 +298,7 @@ export class BoltExecutor implements LocalTarget {
       markEnded();
       return;
     }
-    this.#enter(task);
-    task.runRooted('end', (out) => task.task.end!(out), markEnded);
-    this.#leave();
+    task.runRooted('end', (out) => this.#call(task, 'end', () => task.task.end!(out)), markEnded);
   }
 
   /** Fails what has been in user code for longer than the message time-out. Returns how many. */
@@ -386,7 +383,7 @@ export class BoltExecutor implements LocalTarget {
     const startMs = sampled ? performance.now() : 0;
     const progress = this.#context.options.progress;
     progress[P_TASK] = task.number;
-    progress[P_IN_CALL] = 1;
+    progress[P_IN_CALL] = IN_PROCESS;
     progress[P_CALLS]!++;
     let answer: unknown;
     try {
@@ -477,19 +474,17 @@ export class BoltExecutor implements LocalTarget {
         : null;
       out.anchor = anchor;
       let answer: unknown;
-      this.#enter(task);
       try {
-        answer =
+        answer = this.#call(task, 'process', () =>
           anchor === null
             ? task.handlers[subscription]!(row, out)
-            : task.handlers[subscription]!(row, out, anchor);
+            : task.handlers[subscription]!(row, out, anchor),
+        );
       } catch (error) {
-        this.#leave();
         this.#onFailed(task, out, anchor, error);
         this.#finish(task, key);
         return;
       }
-      this.#leave();
       if (isPromiseLike(answer)) {
         task.isAsync = true;
         this.#follow(task, out, answer, key, edgeHigh, edgeLow, startMs, anchor);
@@ -704,14 +699,7 @@ export class BoltExecutor implements LocalTarget {
     return begun;
   }
 
-  #enter(task: BoltTaskRunner): void {
-    const progress = this.#context.options.progress;
-    progress[P_TASK] = task.number;
-    progress[P_IN_CALL] = 1;
-    progress[P_CALLS]!++;
-  }
-
-  #leave(): void {
-    this.#context.options.progress[P_IN_CALL] = 0;
+  #call<T>(task: BoltTaskRunner, call: CallName, run: () => T): T {
+    return inCall(this.#context.options.progress, task.number, call, run);
   }
 }

@@ -27,6 +27,8 @@ export const C_FAILURES_BY_REASON = 12;
 export const C_REPLAYS_BY_REASON = 17;
 /** Spouts: trees that are out now. A crash may be due to one of them. */
 export const C_TREES = 22;
+/** Spouts, acking on: rows that nobody would emit again if they failed. */
+export const C_UNREPLAYABLE = 23;
 export const COUNTER_FIELDS = 24;
 
 /** Reasons in the order of their places and of their codes on the wire. */
@@ -55,7 +57,7 @@ export function openCounters(buffer: SharedArrayBuffer): CounterBlock {
 export const P_CALLS = 0;
 /** Task in whose code the thread is, or was last; 0: none yet. */
 export const P_TASK = 1;
-/** 1 while inside user code. */
+/** The call of user code that it is in, by its code (see user-calls.ts); 0: in none. */
 export const P_IN_CALL = 2;
 export const P_LAG_MS = 3;
 /** Rises with each turn of the loop. */

@@ -23,6 +23,7 @@ import { SpoutTaskRunner } from './spout-executor.js';
 import { SpoutSource } from './spout-source.js';
 import type { ThreadContext } from './thread-context.js';
 import type { TaskStart } from './thread-messages.js';
+import { inCall } from './user-calls.js';
 
 export interface ExecutorFactory {
   readonly context: ThreadContext;
@@ -171,7 +172,10 @@ async function createBoltTask(
   { task: number, component, counters, generation }: TaskStart,
 ): Promise<BoltTaskRunner> {
   const { context } = factory;
-  const task = await definition.create(taskContext(factory, component, number, generation), undefined);
+  const own = taskContext(factory, component, number, generation);
+  const task = await inCall(context.options.progress, number, 'prepare', () =>
+    definition.create(own, undefined),
+  );
   const handlers: BoltTaskRunner['handlers'][number][] = [];
   for (const edge of factory.edges) {
     if (edge.target === component)
@@ -220,6 +224,7 @@ function createSpoutTask(
     settings,
     out: task,
     onError: (error, call) => reportUserError(task, error, call),
+    inCall: (call, run) => inCall(context.options.progress, number, call, run),
     wake: context.options.wake,
   });
   return task;
@@ -230,11 +235,13 @@ function outputsOf(
   component: string,
   task: number,
 ): ReturnType<typeof createOutputs> {
+  const { random, progress } = factory.context.options;
   return createOutputs(
     factory.streamCodecs.get(component)!,
     factory.edges.filter((edge) => edge.source === component),
     taskIndex(factory, component, task),
-    factory.context.options.random,
+    random,
+    (run) => inCall(progress, task, 'a custom grouping', run),
   );
 }
 

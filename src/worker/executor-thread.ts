@@ -96,7 +96,8 @@ export class ExecutorThread {
     this.#doorbell.wakeSelf();
   }
 
-  async onMessage(message: ToThread): Promise<void> {
+  /** Takes a message at once; what has to wait for user code goes on by itself. */
+  onMessage(message: ToThread): void {
     switch (message.kind) {
       case 'executors':
         this.#tasks.regroup(message.ranges);
@@ -316,6 +317,7 @@ export class ExecutorThread {
           [...counters].map(([name, value]) => [component, name, value] as const),
         ),
         oldest: this.#oldestPending(nowMs),
+        longCalls: this.#tasks.longCalls(nowMs, this.#context.options.settings['worker.stuck-warning']),
       });
     }
   }

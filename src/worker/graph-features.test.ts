@@ -540,6 +540,43 @@ describe('low-level spouts', () => {
     expect(acked).toHaveLength(9);
   });
 
+  it('count the rows that nobody would emit again: without a position, and without an id or somebody to tell', async () => {
+    const low = (parts: object, id: unknown, position?: number) =>
+      spout({
+        emits: { n: t.int32 },
+        open() {
+          let n = 0;
+          return {
+            next(out) {
+              if (n === 4) return 'ended';
+              out.emit({ n: n++ }, { id, position });
+              return;
+            },
+            ...parts,
+          };
+        },
+      });
+    const counts = async (ackers: number): Promise<Record<string, number>> => {
+      const run = start(
+        topology('unreplayable', { 'topology.ackers': ackers }, (b) => {
+          b.bolt('sink', bolt({ takes: { n: t.int32 }, process() {} }))
+            .shuffle(b.spout('deaf', low({ ack() {} }, 1)))
+            .shuffle(b.spout('nameless', low({ fail() {} }, undefined)))
+            .shuffle(b.spout('hearing', low({ fail() {} }, 1)))
+            .shuffle(b.spout('placed', low({}, undefined, 1)))
+            .shuffle(b.spout('read', numbers(4)));
+        }),
+        { threads: 1 },
+      );
+      await run.runToEnd();
+      const reports = run.book.taskReports().filter(({ unreplayable }) => unreplayable > 0);
+      await run.close();
+      return Object.fromEntries(reports.map(({ component, unreplayable }) => [component, unreplayable]));
+    };
+    expect(await counts(1)).toEqual({ deaf: 4, nameless: 4 });
+    expect(await counts(0)).toEqual({});
+  });
+
   it('report a rejected promise of ack and go on', async () => {
     const source = spout({
       emits: { n: t.int32 },

@@ -48,12 +48,13 @@ export interface StreamOutputs {
   readonly outputs: readonly Output[];
 }
 
-/** Builds the outputs of one task, by stream name. */
+/** Builds the outputs of one task, by stream name. `inGrouping` runs code of custom groupings. */
 export function createOutputs(
   streams: readonly { readonly name: string; readonly codec: RowCodec }[],
   edges: readonly Edge[],
   sourceIndex: number,
   random: () => number,
+  inGrouping: <T>(run: () => T) => T,
 ): ReadonlyMap<string, StreamOutputs> {
   return new Map(
     streams.map(({ name, codec }) => [
@@ -64,13 +65,15 @@ export function createOutputs(
         outputs: edges
           .filter((edge) => edge.stream === name)
           .map((edge) => {
-            const custom = edge.customGrouping?.();
+            const { customGrouping } = edge;
+            const custom = customGrouping === undefined ? undefined : inGrouping(customGrouping);
             const router = createRouter({
               grouping: edge.grouping,
               fields: codec.fields,
               targetCount: edge.taskCount,
               sourceIndex,
               random,
+              inGrouping,
               ...(custom === undefined ? {} : { custom }),
               source: edge.source,
               stream: edge.stream,

@@ -31,7 +31,7 @@ describe('ReportBook', () => {
   it('sums user counters over threads and takes the oldest pending row of all', () => {
     const book = new ReportBook();
     const oldest = (ageMs: number) => ({ component: 's', task: 1, ageMs, row: 'r', heldBy: null });
-    book.setThreadReport(0, [['c', 'hits', 2]], oldest(5));
+    book.setThreadReport(0, [['c', 'hits', 2]], oldest(5), []);
     book.setThreadReport(
       1,
       [
@@ -39,10 +39,14 @@ describe('ReportBook', () => {
         ['d', 'hits', 1],
       ],
       oldest(9),
+      [{ component: 'c', task: 2, call: 'prepare', forMs: 6000, isBlocking: false }],
     );
     expect(book.userCounters('c')).toEqual({ hits: 5 });
     expect(book.oldestPending?.ageMs).toBe(9);
+    expect(book.longCalls(0)).toEqual([]);
+    expect(book.longCalls(1)).toHaveLength(1);
     book.forgetThread(1);
     expect(book.oldestPending?.ageMs).toBe(5);
+    expect(book.longCalls(1)).toEqual([]);
   });
 });

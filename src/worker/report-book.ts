@@ -1,5 +1,5 @@
 /** What a worker keeps for its heartbeats beyond counters: errors, lost states, dead-letter files. Bounded. */
-import type { LostState, OldestPending, ReportedError } from '../coordination/index.js';
+import type { LongCall, LostState, OldestPending, ReportedError } from '../coordination/index.js';
 import type { ThreadError } from './thread-messages.js';
 
 const MAX_ERRORS = 32;
@@ -14,6 +14,7 @@ export class ReportBook {
     readonly (readonly [component: string, name: string, value: number])[]
   >();
   readonly #oldest = new Map<number, OldestPending | null>();
+  readonly #longCalls = new Map<number, readonly LongCall[]>();
 
   /** Counts an error with those of its kind: component, code and the place in the code, or else the message. */
   addError(error: ThreadError, wallMs: number): void {
@@ -46,13 +47,20 @@ export class ReportBook {
     thread: number,
     counters: readonly (readonly [component: string, name: string, value: number])[],
     oldest: OldestPending | null,
+    longCalls: readonly LongCall[],
   ): void {
     this.#counters.set(thread, counters);
     this.#oldest.set(thread, oldest);
+    this.#longCalls.set(thread, longCalls);
   }
 
   forgetThread(thread: number): void {
     this.#oldest.delete(thread);
+    this.#longCalls.delete(thread);
+  }
+
+  longCalls(thread: number): readonly LongCall[] {
+    return this.#longCalls.get(thread) ?? [];
   }
 
   get errors(): readonly ReportedError[] {

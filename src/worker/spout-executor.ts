@@ -30,6 +30,7 @@ import {
   C_STOPPED,
   C_TRANSFERRED,
   C_TREES,
+  C_UNREPLAYABLE,
   FAILURE_REASONS,
   P_CALLS,
   P_IN_CALL,
@@ -41,6 +42,7 @@ import type { EmitCause, StreamOutputs } from './outputs.js';
 import type { SpoutSource } from './spout-source.js';
 import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
 import type { LocalRoot, ThreadContext } from './thread-context.js';
+import { IN_NEXT, IN_READ } from './user-calls.js';
 
 const LATENCY_SAMPLE_MASK = 15;
 
@@ -155,6 +157,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(canonical, stream, options?.position, readIndex, options?.id, direct);
     this.counters[C_EMITTED]!++;
+    if (readIndex < 0 && (options?.id === undefined || !this.source.hearsOfFailures))
+      this.#noteUnreplayable();
     this.#emitRow(entry, outputs);
     // Emitted from a callback, not within `next`: the thread may be asleep.
     if (this.context.options.progress[P_IN_CALL] === 0) this.context.options.wake();
@@ -177,15 +181,16 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         continue;
       }
       if (!this.#reading || this.ledger.pending + this.#unwritten.length >= this.#pendingLimit) break;
-      progress[P_IN_CALL] = 1;
       progress[P_CALLS]!++;
       if (this.source.isLowLevel) {
+        progress[P_IN_CALL] = IN_NEXT;
         const polled = this.source.poll();
         progress[P_IN_CALL] = 0;
         if (!polled) break;
         done++;
         continue;
       }
+      progress[P_IN_CALL] = IN_READ;
       const next = this.source.next();
       progress[P_IN_CALL] = 0;
       if (next === undefined) break;
@@ -199,6 +204,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         undefined,
       );
       done++;
+      if (readIndex < 0) this.#noteUnreplayable();
       if (this.#isPoison(row)) {
         this.#deadLetter(row, 0);
         continue;
@@ -267,6 +273,11 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   resendEndMarks(): void {
     if (this.#endMarksSent) sendEndMarks(this);
+  }
+
+  /** Without acking nothing is replayed, and nobody expects it. */
+  #noteUnreplayable(): void {
+    if (this.context.acking) this.counters[C_UNREPLAYABLE]!++;
   }
 
   #newRow(

@@ -11,6 +11,7 @@ import {
   type SourceRow,
   type TaskContext,
 } from '../topology/index.js';
+import type { CallName } from './user-calls.js';
 
 export interface SpoutSourceOptions {
   readonly spout: RuntimeSpout;
@@ -21,6 +22,8 @@ export interface SpoutSourceOptions {
   /** Low-level sources emit through this. */
   readonly out: RuntimeOut;
   readonly onError: (error: unknown, call: string) => void;
+  /** Runs user code in the name of this task. */
+  readonly inCall: <T>(call: CallName, run: () => T) => T;
   /** A promise settled: the thread should look again. */
   readonly wake: () => void;
 }
@@ -44,6 +47,7 @@ export class SpoutSource {
   #pauseUntilMs = 0;
   #pauseMs = 0;
   #restMs = SHORTEST_REST_MS;
+  #openingSinceMs: number | null = null;
   #closed = false;
   /** A low-level source that has been told to be active. */
   #isActive = false;
@@ -70,6 +74,16 @@ export class SpoutSource {
     if (this.ended || this.#waiting) return Infinity;
     if (this.#idle) return this.#pauseUntilMs;
     return this.#pauseUntilMs > this.#options.clock.nowMs() ? this.#pauseUntilMs : Infinity;
+  }
+
+  /** A low-level source that is told of failures can emit its rows again itself. */
+  get hearsOfFailures(): boolean {
+    return this.#lowLevel?.fail !== undefined;
+  }
+
+  /** Since when the promise of `open` has been open (`performance.now()`, ms); null: it is not. */
+  get openingSinceMs(): number | null {
+    return this.#openingSinceMs;
   }
 
   get isLowLevel(): boolean {
@@ -100,10 +114,14 @@ export class SpoutSource {
     if (!this.#mayRead()) return false;
     try {
       if (this.#lowLevel === undefined) {
-        const opened = this.#options.spout.open!(this.#options.context, this.#from);
+        const { spout, context } = this.#options;
+        const opened = this.#options.inCall('open', () => spout.open!(context, this.#from));
         if (isPromiseLike(opened)) {
+          this.#openingSinceMs = performance.now();
           this.#waitFor(opened, (source) => {
             this.#lowLevel = source;
+            // Nobody had it when the task was closed.
+            if (this.#closed) void this.close();
           });
           return false;
         }
@@ -145,8 +163,10 @@ export class SpoutSource {
   async close(): Promise<void> {
     this.#closed = true;
     try {
-      if (this.#lowLevel !== undefined) await this.#lowLevel.close?.();
-      else if (!this.#waiting) await this.#reader?.return?.();
+      await this.#options.inCall('close', (): unknown => {
+        if (this.#lowLevel !== undefined) return this.#lowLevel.close?.();
+        return this.#waiting ? undefined : this.#reader?.return?.();
+      });
     } catch (error) {
       this.#options.onError(error, 'close');
     }
@@ -205,11 +225,13 @@ export class SpoutSource {
     void promise.then(
       (value) => {
         this.#waiting = false;
+        this.#openingSinceMs = null;
         onSettled(value);
         this.#options.wake();
       },
       (error: unknown) => {
         this.#waiting = false;
+        this.#openingSinceMs = null;
         this.#onFailure(error, this.isLowLevel ? 'next' : 'read');
         this.#options.wake();
       },
@@ -224,9 +246,9 @@ export class SpoutSource {
     this.#pauseMs = Math.min(this.#pauseMs * 2, this.#options.settings['worker.restart-backoff-max']);
   }
 
-  #callBack(call: string, run: () => unknown): void {
+  #callBack(call: 'ack' | 'fail' | 'activate' | 'deactivate', run: () => unknown): void {
     try {
-      const answer = run();
+      const answer = this.#options.inCall(call, run);
       if (isPromiseLike(answer))
         void answer.then(undefined, (error: unknown) => this.#options.onError(error, call));
     } catch (error) {

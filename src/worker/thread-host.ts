@@ -3,11 +3,13 @@
  * and what can be told of it from outside while it runs user code.
  */
 import { Worker as Thread } from 'node:worker_threads';
-import type { ThreadReport, ThreadState } from '../coordination/index.js';
+import type { LongCall, ThreadReport } from '../coordination/index.js';
 import { allocateRing, Doorbell, RingReader, RingWriter } from '../messaging/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
-import { P_CALLS, P_IN_CALL, P_LAG_MS, P_TASK, P_TURNS, PROGRESS_WORDS } from './counters.js';
+import { PROGRESS_WORDS } from './counters.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import { ThreadWatch, type ThreadObservation } from './thread-watch.js';
+import { callIn } from './user-calls.js';
 
 export interface ThreadHostOptions {
   readonly index: number;
@@ -41,15 +43,12 @@ export class ThreadHost {
   readonly #backlog: Buffer[] = [];
   /** Rings to other threads of this worker, by `index/generation`. */
   readonly #rings = new Map<string, SharedArrayBuffer>();
-  #seenCalls = -1;
-  #seenTurns = -1;
-  #seenSinceMs: number;
+  readonly #watch: ThreadWatch;
 
   constructor(options: ThreadHostOptions, nowMs: number) {
     this.index = options.index;
     this.generation = options.generation;
     this.bornMs = nowMs;
-    this.#seenSinceMs = nowMs;
     const progress = new SharedArrayBuffer(PROGRESS_WORDS * 4);
     const toMain = allocateRing(options.ringBytes);
     const fromMain = allocateRing(options.ringBytes);
@@ -70,6 +69,11 @@ export class ThreadHost {
       workerData: start,
       ...(options.heapMb === null ? {} : { resourceLimits: { maxOldGenerationSizeMb: options.heapMb } }),
     });
+    this.#watch = new ThreadWatch(
+      this.#progress,
+      () => this.#thread.performance.eventLoopUtilization().idle,
+      nowMs,
+    );
     let cause: unknown;
     this.#thread.on('message', (message: FromThread) => options.onMessage(message));
     this.#thread.on('error', (error) => {
@@ -87,7 +91,7 @@ export class ThreadHost {
 
   /** The thread is inside a call of user code at this moment. */
   get isInCall(): boolean {
-    return this.#progress[P_IN_CALL] === 1;
+    return callIn(this.#progress) !== null;
   }
 
   post(message: ToThread): void {
@@ -124,46 +128,35 @@ export class ThreadHost {
     await this.#thread.terminate();
   }
 
-  /** What the thread is doing, from its progress words. Call it regularly: durations are measured between calls. */
-  observe(
-    nowMs: number,
-    stuckMs: number,
-  ): { state: ThreadState; task: number | null; inCallMs: number; lagMs: number } {
-    const progress = this.#progress;
-    const [calls, turns] = [progress[P_CALLS]!, progress[P_TURNS]!];
-    const moved = calls !== this.#seenCalls || turns !== this.#seenTurns;
-    if (moved) {
-      this.#seenCalls = calls;
-      this.#seenTurns = turns;
-      this.#seenSinceMs = nowMs;
-    }
-    const inCall = progress[P_IN_CALL] === 1;
-    const stillMs = nowMs - this.#seenSinceMs;
-    const task = progress[P_TASK] === 0 ? null : progress[P_TASK]!;
-    let state: ThreadState = 'idle';
-    if (this.gone) state = 'dead';
-    else if (!this.loaded) state = 'starting';
-    else if (!moved && inCall && stillMs >= stuckMs) state = 'stuck';
-    else if (inCall || moved) state = 'busy';
-    return { state, task, inCallMs: inCall ? stillMs : 0, lagMs: progress[P_LAG_MS]! };
+  /** What the thread is doing. Call it regularly: durations are measured between calls. */
+  observe(nowMs: number, stuckMs: number): ThreadObservation {
+    return this.#watch.observe(nowMs, stuckMs, this.gone ? 'dead' : this.loaded ? 'running' : 'starting');
   }
 }
 
+/** `waiting`: calls whose promise has been open for long, as the thread itself told. */
 export function threadReport(
   host: ThreadHost,
-  observed: ReturnType<ThreadHost['observe']>,
+  observed: ThreadObservation,
   component: string | null,
+  stuckMs: number,
+  waiting: readonly LongCall[],
   executors: readonly ExecutorRange[],
   restarts: number,
 ): ThreadReport {
+  const { state, task, call, inCallMs, lagMs } = observed;
+  const isLong = call !== null && inCallMs >= stuckMs;
+  // Outside a call nobody knows whose code it is.
+  const who = call === 'code' ? { component: '', task: 0 } : { component: component ?? '', task: task ?? 0 };
   return {
     index: host.index,
     generation: host.generation,
-    state: observed.state,
+    state,
     component,
-    task: observed.task,
-    inCallMs: observed.inCallMs,
-    lagMs: observed.lagMs,
+    task,
+    inCallMs,
+    longCalls: [...(isLong ? [{ ...who, call, forMs: inCallMs, isBlocking: true }] : []), ...waiting],
+    lagMs,
     executors,
     restarts,
   };

@@ -23,11 +23,13 @@ import { createAloneMarks } from './crash-record.js';
 import { createFactory } from './executor-factory.js';
 import { ExecutorThread } from './executor-thread.js';
 import { ThreadContext } from './thread-context.js';
+import { createCrash } from './thread-crash.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
 
 const start = workerData as ThreadStart;
 const port = parentPort!;
 const post = (message: FromThread): void => port.postMessage(message);
+const crash = createCrash(post);
 
 /** Messages that come while the code is loading. */
 const early: ToThread[] = [];
@@ -111,26 +113,17 @@ async function main(): Promise<void> {
     onBroken: crash,
   });
   wake = () => thread.wake();
-  // One after the other: starting an executor waits for user code, and a later message must not overtake it.
-  let handled: Promise<void> = Promise.resolve();
   deliver = (message) => {
-    handled = handled.then(() => thread.onMessage(message)).catch((error: unknown) => crash(error));
+    try {
+      thread.onMessage(message);
+    } catch (error) {
+      crash(error);
+    }
   };
   for (const message of early.splice(0)) deliver(message);
   await thread.run();
   factory.abort.abort();
   port.close();
-}
-
-/** Ends this thread with the reason; the worker's main thread restarts it with back-off. */
-function crash(error: unknown): never {
-  const fault = toIsobarError(error, 'USER_CODE_FAILED');
-  post({ kind: 'error', error: { component: '', task: 0, error: toErrorRecord(fault) } });
-  // Thrown outside any promise chain, so that the thread ends and its parent sees why.
-  setImmediate(() => {
-    throw fault;
-  });
-  throw fault;
 }
 
 main().catch(crash);

@@ -1,6 +1,6 @@
 /** The protocol between a worker's main thread and its executor threads: tagged unions, split by direction. */
 import type { ErrorRecord, RawSettings } from '../base/index.js';
-import type { OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
+import type { LongCall, OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 
 /** Handed to a new executor thread. */
@@ -94,6 +94,8 @@ export type FromThread =
       readonly kind: 'report';
       readonly counters: readonly (readonly [component: string, name: string, value: number])[];
       readonly oldest: OldestPending | null;
+      /** Calls whose promise has been open for long. */
+      readonly longCalls: readonly LongCall[];
     }
   /** A frame of a peer says what no sender can mean. `session`: number that the main thread wrote into it. */
   | { readonly kind: 'broken-frame'; readonly session: number; readonly error: ErrorRecord }

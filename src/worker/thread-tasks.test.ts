@@ -70,3 +70,121 @@ describe('executors that are cut anew', () => {
     },
   );
 });
+
+describe('user code that does not come to an end', () => {
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const settings = { 'worker.stuck-warning': 20, 'supervisor.worker-stop-timeout': 0 };
+  const few = spout({
+    emits: { n: t.int32 },
+    *read() {
+      for (let n = 0; n < 10; n++) yield { row: { n }, position: n + 1 };
+    },
+  });
+  it.each(['prepare', 'open'] as const)(
+    'holds up no other task when it is the promise of %s, and is told',
+    async (call) => {
+      let lives = 0;
+      const sink = bolt({
+        takes: { n: t.int32 },
+        prepare() {
+          lives++;
+          return { process() {} };
+        },
+      });
+      const source = call === 'open' ? spout({ emits: { n: t.int32 }, open: never }) : few;
+      const run = (harness = new ThreadHarness(
+        topology('hung', (b) => {
+          const rows = b.spout('few', few);
+          b.bolt('sink', sink).shuffle(rows);
+          const other = b.spout('source', source);
+          b.bolt(
+            'hung',
+            bolt({ takes: { n: t.int32 }, prepare: call === 'prepare' ? never : () => ({ process() {} }) }),
+          ).shuffle(other);
+        }),
+        { threads: 1, settings },
+      ));
+      await run.until('the other rows', () => run.totals('few').acked === 10);
+      await run.until('the report', () => (run.longCalls.get(0) ?? []).length > 0);
+      expect(run.longCalls.get(0)).toEqual([
+        {
+          component: call === 'prepare' ? 'hung' : 'source',
+          task: run.tasks.find(({ component }) => component === (call === 'prepare' ? 'hung' : 'source'))!
+            .first,
+          call,
+          forMs: expect.any(Number) as number,
+          isBlocking: false,
+        },
+      ]);
+      // A later assignment and a stop come through all the same.
+      const firstOf = (id: string): number => run.tasks.find(({ component }) => component === id)!.first;
+      await run.move(firstOf('sink'));
+      await run.move(firstOf('few'));
+      if (call === 'prepare') await run.move(firstOf('hung'));
+      await run.until('the next life', () => lives === 2);
+    },
+  );
+
+  it('does not keep other tasks from being closed when it is the promise of close, and is an error', async () => {
+    const closed: string[] = [];
+    const closing = (name: string, wait: () => Promise<void>) =>
+      bolt({
+        takes: { n: t.int32 },
+        process() {},
+        close() {
+          closed.push(name);
+          return wait();
+        },
+      });
+    const run = (harness = new ThreadHarness(
+      topology('closing', (b) => {
+        const rows = b.spout('few', few);
+        b.bolt('hung', closing('hung', never)).shuffle(rows);
+        b.bolt(
+          'fine',
+          closing('fine', async () => {}),
+        ).shuffle(rows);
+        b.bolt(
+          'failing',
+          closing('failing', async () => Promise.reject(new Error('no'))),
+        ).shuffle(rows);
+      }),
+      { threads: 1, settings },
+    ));
+    await run.runToEnd();
+    await run.close();
+    expect(closed.sort()).toEqual(['failing', 'fine', 'hung']);
+    expect(run.errors.map(({ component, error }) => [component, error.code]).sort()).toEqual([
+      ['failing', 'USER_CODE_FAILED'],
+      ['hung', 'CLOSE_TIMED_OUT'],
+    ]);
+  });
+
+  it('is closed when it comes to an end after all, although its task has been stopped', async () => {
+    const closed: number[] = [];
+    let release = (): void => undefined;
+    let lives = 0;
+    const slow = bolt({
+      takes: { n: t.int32 },
+      async prepare() {
+        const life = ++lives;
+        if (life === 1) await new Promise<void>((resolve) => (release = resolve));
+        return { process() {}, close: () => void closed.push(life) };
+      },
+    });
+    const run = (harness = new ThreadHarness(
+      topology('late', (b) => {
+        b.bolt('slow', slow).shuffle(b.spout('few', few));
+      }),
+      { threads: 1, settings },
+    ));
+    await run.until('the first life', () => lives === 1);
+    await run.move(run.tasks.find(({ component }) => component === 'slow')!.first);
+    await run.runToEnd();
+    expect(closed).toEqual([]);
+    release();
+    await run.until('the first one to be closed', () => closed.length === 1);
+    await run.close();
+    expect(closed).toEqual([1, 2]);
+  });
+});

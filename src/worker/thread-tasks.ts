@@ -1,16 +1,18 @@
 /**
  * The tasks of one executor thread: starting, closing, and grouping them into executors.
  *
- * Starting waits for user code, one task after the other; the thread goes on meanwhile, so that a slow `prepare` holds up
- * nobody who runs already.
+ * Starting and closing wait for user code, and the thread goes on meanwhile: a `prepare` or `close` whose promise stays open
+ * holds up the tasks of its own executor at most. Which calls wait, and for how long, is told.
  */
-import { toIsobarError } from '../base/index.js';
+import { IsobarError } from '../base/index.js';
+import type { LongCall } from '../coordination/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 import { BoltExecutor, type BoltWiring } from './bolt-executor.js';
-import type { BoltTaskRunner } from './bolt-task.js';
+import { reportUserError } from './bolt-task.js';
 import { createTask, wireBolt, type CreatedTask, type ExecutorFactory } from './executor-factory.js';
-import { SpoutExecutor, type SpoutTaskRunner } from './spout-executor.js';
+import { SpoutExecutor } from './spout-executor.js';
 import type { TaskStart } from './thread-messages.js';
+import { inCall } from './user-calls.js';
 
 export interface ThreadTasksOptions {
   readonly factory: ExecutorFactory;
@@ -25,6 +27,24 @@ export interface ThreadTasksOptions {
 /** An executor, as its tasks are grouped: by the first task of its range. */
 type Group = number;
 
+/** A task on its way to run; taken out of the table: it is not wanted any more. */
+interface Starting {
+  readonly start: TaskStart;
+  state:
+    | { readonly kind: 'waiting' }
+    | { readonly kind: 'creating'; readonly settled: Promise<void> }
+    /** It waits for the others of its executor. */
+    | { readonly kind: 'created'; readonly created: CreatedTask };
+}
+
+/** A call whose promise is open. */
+interface OpenCall {
+  readonly component: string;
+  readonly task: number;
+  readonly call: 'prepare' | 'close';
+  readonly sinceMs: number;
+}
+
 export class ThreadTasks {
   /** Sinks first. */
   bolts: readonly BoltExecutor[] = [];
@@ -35,9 +55,8 @@ export class ThreadTasks {
   readonly #spouts = new Map<Group, SpoutExecutor>();
   readonly #running = new Map<number, { readonly created: CreatedTask; group: Group }>();
   #groupOf: ReadonlyMap<number, Group> = new Map();
-  /** What is to be created; taken out again: it is not wanted any more. */
-  readonly #starting = new Map<number, TaskStart>();
-  #creating: Promise<void> = Promise.resolve();
+  readonly #starting = new Map<number, Starting>();
+  readonly #openCalls = new Set<OpenCall>();
 
   constructor(options: ThreadTasksOptions) {
     this.#options = options;
@@ -59,61 +78,101 @@ export class ThreadTasks {
     this.#onChanged();
   }
 
-  /** Starts tasks one after the other; those of one executor take rows together. */
+  /** Starts tasks, those of one executor one after the other: they take rows together. */
   start(starts: readonly TaskStart[]): void {
-    for (const start of starts) this.#starting.set(start.task, start);
-    this.#creating = this.#creating
-      .then(() => this.#createAll(starts))
-      .catch((error: unknown) => this.#options.onBroken(error));
+    const groups = new Map<Group, Starting[]>();
+    for (const start of starts) {
+      const before = this.#starting.get(start.task);
+      const starting: Starting = { start, state: { kind: 'waiting' } };
+      this.#starting.set(start.task, starting);
+      if (before !== undefined) void this.#closeStarting(before);
+      const group = this.#groupFor(start.task);
+      groups.set(group, [...(groups.get(group) ?? []), starting]);
+    }
+    for (const together of groups.values())
+      void this.#createAll(together).catch((error: unknown) => this.#options.onBroken(error));
   }
 
-  /** Stops tasks: rows that wait for them fail as moved. One that is being created goes as soon as it is there. */
+  /** Stops tasks: rows that wait for them fail as moved. One that is being created is closed as soon as it is there. */
   async stop(tasks: readonly number[]): Promise<void> {
-    const stopped: CreatedTask[] = [];
+    const stopped: number[] = [];
+    const closing: Promise<void>[] = [];
     for (const number of tasks) {
-      this.#starting.delete(number);
+      const starting = this.#starting.get(number);
       const running = this.#running.get(number);
-      if (running === undefined) continue;
-      const executor = this.#options.factory.boltOfTask[number];
-      const waiting = this.#takeOut(number);
-      executor?.refuse(waiting);
-      this.#running.delete(number);
-      this.#options.factory.forget(number);
-      stopped.push(running.created);
+      if (starting !== undefined) {
+        this.#starting.delete(number);
+        closing.push(this.#closeStarting(starting));
+      } else if (running !== undefined) {
+        const executor = this.#options.factory.boltOfTask[number];
+        const waiting = this.#takeOut(number);
+        executor?.refuse(waiting);
+        this.#running.delete(number);
+        this.#options.factory.forget(number);
+        closing.push(this.#close(running.created));
+      } else continue;
+      stopped.push(number);
     }
     this.#onChanged();
-    for (const created of stopped) await this.#close(created);
-    if (stopped.length > 0) this.#options.onStopped(stopped.map(({ task }) => task.number));
+    await Promise.all(closing);
+    if (stopped.length > 0) this.#options.onStopped(stopped);
   }
 
   /** Closes every task, spouts first. */
   async closeAll(): Promise<void> {
+    const created = [...this.#starting.values()].flatMap(({ state }) =>
+      state.kind === 'created' ? [state.created] : [],
+    );
     this.#starting.clear();
-    const running = [...this.#running.values()].map(({ created }) => created);
+    const running = [...[...this.#running.values()].map((one) => one.created), ...created];
     for (const kind of ['spout', 'bolt']) {
-      for (const created of running) if (created.kind === kind) await this.#close(created);
+      await Promise.all(
+        running.filter((created) => created.kind === kind).map((created) => this.#close(created)),
+      );
     }
   }
 
-  async #createAll(starts: readonly TaskStart[]): Promise<void> {
-    let together: CreatedTask[] = [];
-    for (const [place, start] of starts.entries()) {
-      const isWanted = (): boolean => this.#starting.get(start.task) === start;
-      if (isWanted()) {
-        const created = await createTask(this.#options.factory, start);
-        if (isWanted()) together.push(created);
-        else await this.#abandon([created]);
-      }
-      const next = starts[place + 1];
-      if (next !== undefined && this.#groupFor(next.task) === this.#groupFor(start.task)) continue;
-      await this.#activate(together);
-      together = [];
+  /** Calls of `prepare`, `open` and `close` whose promise has been open for at least `limitMs`. */
+  longCalls(nowMs: number, limitMs: number): readonly LongCall[] {
+    const open: { component: string; task: number; call: string; sinceMs: number }[] = [...this.#openCalls];
+    for (const { created } of this.#running.values()) {
+      const sinceMs = created.kind === 'spout' ? created.task.source.openingSinceMs : null;
+      if (sinceMs !== null)
+        open.push({ component: created.task.component, task: created.task.number, call: 'open', sinceMs });
     }
+    return open
+      .map(({ sinceMs, ...who }) => ({ ...who, forMs: Math.round(nowMs - sinceMs), isBlocking: false }))
+      .filter(({ forMs }) => forMs >= limitMs);
   }
 
-  async #activate(created: readonly CreatedTask[]): Promise<void> {
-    const wanted = created.filter(({ task }) => this.#starting.delete(task.number));
-    await this.#abandon(created.filter((one) => !wanted.includes(one)));
+  async #createAll(together: readonly Starting[]): Promise<void> {
+    for (const starting of together) {
+      if (!this.#isWanted(starting)) continue;
+      const settled = this.#create(starting);
+      starting.state = { kind: 'creating', settled };
+      await settled;
+    }
+    this.#activate(together);
+  }
+
+  async #create(starting: Starting): Promise<void> {
+    const { start } = starting;
+    const call = { component: start.component, task: start.task, call: 'prepare' as const };
+    const created = await this.#whileOpen(call, () => createTask(this.#options.factory, start));
+    if (this.#isWanted(starting)) starting.state = { kind: 'created', created };
+    else await this.#close(created);
+  }
+
+  #isWanted(starting: Starting): boolean {
+    return this.#starting.get(starting.start.task) === starting;
+  }
+
+  #activate(together: readonly Starting[]): void {
+    const wanted = together.flatMap((starting) => {
+      if (!this.#isWanted(starting) || starting.state.kind !== 'created') return [];
+      this.#starting.delete(starting.start.task);
+      return [starting.state.created];
+    });
     if (wanted.length === 0) return;
     for (const one of wanted) {
       const group = this.#groupFor(one.task.number);
@@ -123,12 +182,6 @@ export class ThreadTasks {
     }
     this.#options.onStarted(wanted);
     this.#onChanged();
-  }
-
-  /** What was created is not wanted any more. */
-  async #abandon(created: readonly CreatedTask[]): Promise<void> {
-    for (const one of created) await this.#close(one);
-    if (created.length > 0) this.#options.onStopped(created.map(({ task }) => task.number));
   }
 
   #groupFor(task: number): Group {
@@ -184,24 +237,65 @@ export class ThreadTasks {
     this.#options.onChanged();
   }
 
-  async #close(created: CreatedTask): Promise<void> {
-    if (created.kind === 'spout') await closeSpout(created.task);
-    else await this.#closeBolt(created.task);
+  /** Resolves when the task is closed, or when its `close` has had its time: what follows does not wait for it. */
+  async #close({ kind, task }: CreatedTask): Promise<void> {
+    const { progress } = this.#options.factory.context.options;
+    const call = { component: task.component, task: task.number, call: 'close' as const };
+    const closing = this.#whileOpen(call, async () => {
+      if (kind === 'spout') await task.source.close();
+      else await inCall(progress, task.number, 'close', () => task.task.close?.());
+    });
+    try {
+      if (await this.#isOpenAfterLimit(closing)) throw closeTimedOut(task.component, this.#closeLimitMs);
+    } catch (error) {
+      reportUserError(task, error, 'close');
+    }
   }
 
-  async #closeBolt(task: BoltTaskRunner): Promise<void> {
+  /** The same for a task that is not wanted any more before it runs. */
+  async #closeStarting({ state }: Starting): Promise<void> {
+    if (state.kind === 'created') await this.#close(state.created);
+    // What its creation comes to is the business of whoever started it.
+    if (state.kind === 'creating') await this.#isOpenAfterLimit(state.settled).catch(() => undefined);
+  }
+
+  get #closeLimitMs(): number {
+    const { settings } = this.#options.factory.context.options;
+    return Math.max(100, Math.round((settings['supervisor.worker-stop-timeout'] - 500) / 3));
+  }
+
+  /** Waits for a promise, but not for ever; rejects with it. */
+  async #isOpenAfterLimit(promise: Promise<void>): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<true>((resolve) => {
+      timer = setTimeout(() => resolve(true), this.#closeLimitMs);
+    });
     try {
-      await task.task.close?.();
-    } catch (error) {
-      this.#options.factory.logger.warn('close.failed', {
-        component: task.component,
-        task: task.number,
-        message: toIsobarError(error).message,
-      });
+      return await Promise.race([promise.then(() => false as const), limit]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Runs a call and lists it as open until its promise settles. */
+  async #whileOpen<T>(call: Omit<OpenCall, 'sinceMs'>, run: () => Promise<T>): Promise<T> {
+    const open = { ...call, sinceMs: performance.now() };
+    this.#openCalls.add(open);
+    try {
+      return await run();
+    } finally {
+      this.#openCalls.delete(open);
     }
   }
 }
 
-function closeSpout(task: SpoutTaskRunner): Promise<void> {
-  return task.source.close();
+function closeTimedOut(component: string, limitMs: number): IsobarError {
+  return new IsobarError(
+    'CLOSE_TIMED_OUT',
+    `close of "${component}" had not settled after ${Math.round(limitMs)} ms`,
+    {
+      expected: 'a promise that settles',
+      found: 'one that is open',
+    },
+  );
 }

@@ -228,7 +228,9 @@ export class WorkerProcess {
         const observed = host.observe(nowMs, stuckMs);
         const executors = [...(index === 0 ? this.#ackers : []), ...this.#executorsOf(index)];
         const component = observed.task === null ? null : componentOf(tasks, observed.task);
-        return [threadReport(host, observed, component, executors, restarts)];
+        return [
+          threadReport(host, observed, component, stuckMs, this.#book.longCalls(index), executors, restarts),
+        ];
       }),
       tasks: this.#tasks.taskReports(),
       components: this.#tasks.componentReports((component) => this.#book.userCounters(component)),
@@ -503,7 +505,7 @@ export class WorkerProcess {
         this.#onBrokenFrame(message.session, message.error);
         break;
       case 'report':
-        this.#book.setThreadReport(host.index, message.counters, message.oldest);
+        this.#book.setThreadReport(host.index, message.counters, message.oldest, message.longCalls);
         break;
       case 'changed':
         this.#changed();

@@ -2,6 +2,7 @@
 import type { ErrorRecord } from '../../base/index.js';
 import type { RunEnd } from '../view/report.js';
 import type { ProblemView, RunView } from '../view/view.js';
+import type { Warning } from '../view/warnings.js';
 
 export interface Display {
   /** What is being done before anything runs. */
@@ -13,6 +14,8 @@ export interface Display {
   output(worker: string, line: string): void;
   /** The first occurrence of an error while the topology runs. */
   problem(problem: ProblemView): void;
+  /** Something that may need attention, the first time that it is seen. */
+  warning(warning: Warning): void;
   /** A sentence worth knowing. */
   note(text: string): void;
   /** The topology has ended. */

@@ -10,9 +10,11 @@ import {
   statusLine,
   submittedLine,
   summaryLine,
+  warningLine,
 } from '../json-lines.js';
 import type { RunEnd } from '../view/report.js';
 import type { ProblemView, RunView } from '../view/view.js';
+import type { Warning } from '../view/warnings.js';
 import type { Display, TextStream } from './display.js';
 
 const PERIOD_MS = 1000;
@@ -56,6 +58,10 @@ export class JsonDisplay implements Display {
 
   problem(problem: ProblemView): void {
     this.#line(problemLine(problem, userFrames(problem.error, this.#options.place), this.#options.wallMs()));
+  }
+
+  warning(warning: Warning): void {
+    this.#line(warningLine(warning, this.#options.wallMs()));
   }
 
   note(text: string): void {

@@ -5,6 +5,7 @@ import { errorText, type OwnPlace } from '../error-text.js';
 import { renderReport, type RunEnd, troubleSentences } from '../view/report.js';
 import { plainLine } from '../view/screen.js';
 import type { ProblemView, RunView } from '../view/view.js';
+import type { Warning } from '../view/warnings.js';
 import type { Display, TextStream } from './display.js';
 
 const LINE_PERIOD_MS = 5000;
@@ -55,6 +56,10 @@ export class PlainDisplay implements Display {
   problem(problem: ProblemView): void {
     const { err, place, colors } = this.#options;
     err.write(`${problemText(problem, place, colors)}\n`);
+  }
+
+  warning({ text }: Warning): void {
+    this.#say(`${this.#options.colors.yellow('warning')}: ${text}`);
   }
 
   note(text: string): void {

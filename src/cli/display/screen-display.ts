@@ -6,6 +6,7 @@ import { cut } from '../view/format.js';
 import { renderReport, type RunEnd } from '../view/report.js';
 import { renderScreen } from '../view/screen.js';
 import type { ProblemView, RunView } from '../view/view.js';
+import type { Warning } from '../view/warnings.js';
 import type { Display, TextStream } from './display.js';
 import { LiveScreen } from './live-screen.js';
 import { problemText } from './plain-display.js';
@@ -46,6 +47,10 @@ export class ScreenDisplay implements Display {
 
   problem(problem: ProblemView): void {
     this.#above(`${problemText(problem, this.#place, this.#colors)}\n`);
+  }
+
+  warning({ text }: Warning): void {
+    this.#above(`${this.#colors.yellow('warning')}: ${text}\n`);
   }
 
   note(text: string): void {

@@ -18,6 +18,7 @@ export function component(
     failed: 0,
     replayed: 0,
     deadLetters: 0,
+    unreplayable: 0,
     queued: 0,
     pending: 0,
     endedTasks: 0,

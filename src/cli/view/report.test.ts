@@ -68,6 +68,14 @@ describe('what a run comes to', () => {
     expect(exitCodeOf(endOf({ emitted: 100, acked: 94 }))).toBe(0);
   });
 
+  it('says how many rows nothing would have replayed, which makes no run a failure', () => {
+    const components = [component('lines', 'spout', { emitted: 5, acked: 5, unreplayable: 5 })];
+    const end = endOf({ emitted: 5, acked: 5 }, { components });
+    expect(claims(end)).toContain('Nothing would have replayed 5 rows of lines, which had no position.');
+    expect(exitCodeOf(end)).toBe(0);
+    expect(claims(endOf({ emitted: 5 }, { components, ackers: 0 }))).not.toContain('Nothing would');
+  });
+
   it('claims nothing when acking is off', () => {
     const end = endOf({ emitted: 100 }, { ackers: 0 });
     expect(accountsOf(end).isEveryRowAcked).toBeNull();

@@ -199,12 +199,18 @@ export function throwingSpouts({ status, drain }: RunEnd): readonly string[] {
 export function troubleSentences(end: RunEnd): readonly string[] {
   const lost = componentsWithLostOutput(end.status);
   const throwing = throwingSpouts(end);
+  const unreplayable =
+    end.status.ackers === 0 ? [] : end.status.components.filter((component) => component.unreplayable > 0);
   return [
     ...(lost.length === 0
       ? []
       : [`Output of ${lost.map(printable).join(', ')} may be missing: see its errors.`]),
     ...throwing.map(
       (spout) => `${printable(spout)} was still throwing at the end: rows behind that place were not read.`,
+    ),
+    ...unreplayable.map(
+      ({ component, unreplayable: rows }) =>
+        `Nothing would have replayed ${counted(rows, 'row')} of ${printable(component)}, which had no position.`,
     ),
   ];
 }

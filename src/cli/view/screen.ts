@@ -15,11 +15,13 @@ import {
   rate,
 } from './format.js';
 import type { ComponentView, RunView, WorkerView } from './view.js';
+import { longCallText } from './warnings.js';
 
 /** From this width on, numbers are written out and there are more columns. */
 const WIDE = 120;
 const OLD_ROW_MS = 5000;
 const SILENT_MS = 5000;
+const MAX_LONG_CALLS = 3;
 
 /** Lines of at most `width` characters, colours not counted. */
 export function renderScreen(view: RunView, width: number, colors: Colors): readonly string[] {
@@ -135,6 +137,7 @@ function notices(view: RunView): readonly Notice[] {
     const place = component === '' ? '' : ` in ${component}${task === 0 ? '' : ` task ${task}`}`;
     say(`${counted(errorCount, 'error')}; last${place}: ${error.code}: ${messageOf(error)}${alike}`, true);
   }
+  for (const call of view.longCalls.slice(0, MAX_LONG_CALLS)) say(longCallText(call));
   if (lostStates > 0) say(`${counted(lostStates, 'task')} lost state in a crash`);
   const oldest = view.oldestPending;
   if (oldest !== null && oldest.ageMs >= OLD_ROW_MS) {
@@ -156,5 +159,6 @@ export function plainLine(view: RunView): string {
     `${grouped(queued)} queued`,
     `${counted(view.workers.length, 'worker')} at ${Math.round(cpu)} % cpu`,
     ...(view.errorCount > 0 ? [counted(view.errorCount, 'error')] : []),
+    ...view.longCalls.slice(0, MAX_LONG_CALLS).map(longCallText),
   ].join(' · ');
 }

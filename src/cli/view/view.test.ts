@@ -6,6 +6,7 @@ import { cluster, component, topology, worker } from '../testing/statuses.js';
 import { addStatus, EMPTY_HISTORY, type History } from './history.js';
 import { plainLine, renderScreen } from './screen.js';
 import { buildView, type RunView, subtractSketch } from './view.js';
+import { warningsOf } from './warnings.js';
 
 const sketch = (...values: readonly [micros: number, count: number][]): SketchPairs =>
   values.map(([micros, count]) => [sketchBucket(micros), count] as const);
@@ -22,6 +23,10 @@ const THREADS: WorkerStatus['threads'] = [0, 1].map((index) => ({
   component: 'split',
   task: 3,
   inCallMs: 0,
+  longCalls:
+    index === 0
+      ? [{ component: 'count', task: 5, call: 'prepare', forMs: 8000, isBlocking: false }]
+      : [{ component: 'split', task: 3, call: 'process', forMs: 12_000, isBlocking: true }],
   lagMs: 0,
   executors: [],
   restarts: 0,
@@ -164,7 +169,64 @@ describe('renderScreen', () => {
   it('has a one-line form', () => {
     expect(plainLine(view)).toBe(
       'word-count · running · 3.0 s · 56,990 rows acked, 28.0k/s · 10 pending · 0 failed · 0 replayed · 3 queued · ' +
-        '2 workers at 150 % cpu · 12 errors',
+        '2 workers at 150 % cpu · 12 errors · the promise of prepare of count task 5 has been open for 8.0 s · ' +
+        'split task 3 has been stuck in process for 12.0 s',
     );
+  });
+});
+
+describe('warningsOf', () => {
+  const unreplayable = (ackers: number): RunView =>
+    viewOf(
+      historyOf([
+        1000,
+        topology({
+          ackers,
+          components: [component('lines', 'spout', { unreplayable: 3 }), component('other', 'spout')],
+        }),
+      ]),
+    );
+
+  it('names spouts with rows that nothing would replay, unless nothing is replayed anyway', () => {
+    expect(warningsOf(unreplayable(1))).toEqual([
+      {
+        key: 'unreplayable lines',
+        component: 'lines',
+        task: 0,
+        text: 'lines emits rows without a position, and nothing else replays them: one that fails or is lost is gone',
+      },
+    ]);
+    expect(warningsOf(unreplayable(0))).toEqual([]);
+  });
+
+  it('names calls that do not end, each by the same key however long it lasts', () => {
+    const at = (forMs: number): RunView =>
+      viewOf(
+        historyOf([
+          1000,
+          topology({
+            workers: [
+              worker(6700, {
+                threads: THREADS.map((thread) => ({
+                  ...thread,
+                  longCalls: thread.longCalls.map((call) => ({ ...call, forMs })),
+                })),
+              }),
+            ],
+          }),
+        ]),
+      );
+    const [waiting, stuck] = warningsOf(at(65_000));
+    expect(waiting).toMatchObject({
+      component: 'count',
+      task: 5,
+      text: 'the promise of prepare of count task 5 has been open for 1 m 05 s',
+    });
+    expect(stuck).toMatchObject({
+      component: 'split',
+      task: 3,
+      text: 'split task 3 has been stuck in process for 1 m 05 s; thread 1 of worker 6700 does nothing else meanwhile',
+    });
+    expect(warningsOf(at(70_000)).map(({ key }) => key)).toEqual([waiting!.key, stuck!.key]);
   });
 });

@@ -28,6 +28,20 @@ export interface ComponentView {
   readonly failed: number;
   readonly replayed: number;
   readonly deadLetters: number;
+  readonly unreplayable: number;
+}
+
+/** A call of user code that does not end. */
+export interface LongCallView {
+  /** Port of the worker, and the thread in it. */
+  readonly worker: number;
+  readonly thread: number;
+  readonly component: string;
+  readonly task: number;
+  readonly call: string;
+  readonly forMs: number;
+  /** Its thread does nothing else meanwhile. */
+  readonly isBlocking: boolean;
 }
 
 export interface WorkerView {
@@ -72,6 +86,7 @@ export interface RunView {
   readonly unplacedReason: string | null;
   readonly lostStates: number;
   readonly oldestPending: TopologyStatus['oldestPending'];
+  readonly longCalls: readonly LongCallView[];
 }
 
 /** The view of the newest status; undefined before the first. */
@@ -116,6 +131,7 @@ export function buildView(history: History): RunView | undefined {
         failed: component.failed,
         replayed: component.replayed,
         deadLetters: component.deadLetters,
+        unreplayable: component.unreplayable,
       };
     }),
     workers: status.workers.map((worker) => workerView(worker, window)),
@@ -129,6 +145,11 @@ export function buildView(history: History): RunView | undefined {
     unplacedReason: status.unplacedReason,
     lostStates: status.lostStates.length,
     oldestPending: status.oldestPending,
+    longCalls: status.workers.flatMap(({ port, threads }) =>
+      threads.flatMap(({ index, longCalls }) =>
+        longCalls.map((call) => ({ worker: port, thread: index, ...call })),
+      ),
+    ),
   };
 }
 

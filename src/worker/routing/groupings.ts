@@ -18,6 +18,8 @@ export interface RouterOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly custom?: CustomGrouping;
+  /** Runs code of a custom grouping; default: as it is. */
+  readonly inGrouping?: <T>(run: () => T) => T;
   /** Component and stream that rows come from, for messages. */
   readonly source: string;
   readonly stream: string;
@@ -114,7 +116,7 @@ function byName(options: RouterOptions): Choose {
 
 /** What user code chooses, checked. The same target twice means two rows, as in Storm. */
 function byUser(options: RouterOptions): Choose {
-  const { custom, source, stream, targetCount } = options;
+  const { custom, source, stream, targetCount, inGrouping = runAsIs } = options;
   const where = `custom grouping of stream "${stream}" of "${source}"`;
   if (custom === undefined) throw new IsobarError('INTERNAL', `the ${where} has no implementation`);
   const check = (value: unknown): number => {
@@ -131,16 +133,18 @@ function byUser(options: RouterOptions): Choose {
       },
     );
   };
-  asUserCode(where, () => {
-    custom.prepare?.(source, stream, targetCount);
-  });
+  asUserCode(where, () => inGrouping(() => custom.prepare?.(source, stream, targetCount)));
   return (row, _direct, router) => {
-    const choice: unknown = asUserCode(where, () => custom.choose(row, targetCount));
+    const choice: unknown = asUserCode(where, () => inGrouping(() => custom.choose(row, targetCount)));
     if (!Array.isArray(choice)) return one(router, check(choice));
     if (choice.length > router.chosen.length) router.chosen = new Int32Array(choice.length);
     for (let i = 0; i < choice.length; i++) router.chosen[i] = check(choice[i]);
     return choice.length;
   };
+}
+
+function runAsIs<Result>(run: () => Result): Result {
+  return run();
 }
 
 function asUserCode<Result>(where: string, run: () => Result): Result {

@@ -9,7 +9,7 @@ import {
   toIsobarError,
   type RawSettings,
 } from '../../base/index.js';
-import type { StoredPosition, TopologyPhase } from '../../coordination/index.js';
+import type { LongCall, StoredPosition, TopologyPhase } from '../../coordination/index.js';
 import { allocateRing, Doorbell } from '../../messaging/index.js';
 import {
   dealToThreads,
@@ -87,6 +87,8 @@ export class ThreadHarness {
   readonly errors: ThreadError[] = [];
   readonly storedPositions = new Map<number, StoredPosition>();
   readonly deadLetterFiles = new Set<string>();
+  /** Calls whose promise has been open for long, by thread, as last reported. */
+  readonly longCalls = new Map<number, readonly LongCall[]>();
   /** What ended a thread's handling of messages, where it was not a crash that was asked for. */
   readonly crashes: string[] = [];
   readonly tasks: readonly ComponentTasks[];
@@ -243,7 +245,7 @@ export class ThreadHarness {
   }
 
   async close(): Promise<void> {
-    for (const { thread } of this.#threads) void thread.onMessage({ kind: 'stop' });
+    for (const { thread } of this.#threads) thread.onMessage({ kind: 'stop' });
     await Promise.all(this.#threads.map(({ running }) => running));
   }
 
@@ -365,6 +367,9 @@ export class ThreadHarness {
         break;
       case 'positions':
         for (const position of message.positions) this.storedPositions.set(position.task, position);
+        break;
+      case 'report':
+        this.longCalls.set(entry.index, message.longCalls);
         break;
       case 'dead-letter-file':
         this.deadLetterFiles.add(message.path);
