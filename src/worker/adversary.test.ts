@@ -363,6 +363,47 @@ describe('executors that stop and start', () => {
   });
 });
 
+describe('very many rows in flight', () => {
+  it.each([
+    { what: 'wait for one of their key', unordered: false },
+    { what: 'have promises that settle together', unordered: true },
+  ])('come to their end when they $what', async ({ unordered }) => {
+    const rows = 100_000;
+    let held = 0;
+    let done = 0;
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const patient = bolt({
+      takes: ROW,
+      unordered,
+      process({ n }) {
+        held++;
+        if (!unordered && n > 0) {
+          done++;
+          return undefined;
+        }
+        return gate.then(() => {
+          done++;
+        });
+      },
+    });
+    const run = start(
+      topology('patient', (b) => {
+        b.bolt('patient', patient).global(b.spout('numbers', numbers(rows)));
+      }),
+      { threads: 1, settings: { 'bolt.max-in-flight': rows } },
+    );
+    await run.until('all of them in flight', () =>
+      unordered ? held === rows : run.totals('numbers').ended && run.totals('patient').queued === rows,
+    );
+    expect(done).toBe(0);
+    release();
+    await run.runToEnd();
+    expect(done).toBe(rows);
+    expect(run.totals('numbers')).toMatchObject({ acked: rows, failed: 0 });
+  });
+});
+
 describe('spouts', () => {
   it('may have positions that JSON cannot say', async () => {
     const source = spout({

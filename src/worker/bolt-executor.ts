@@ -495,17 +495,8 @@ export class BoltExecutor implements LocalTarget {
     };
     task.inFlight++;
     const key = this.#orderKey(subscription, row, sourceTask);
-    if (key === null) {
-      start();
-      return;
-    }
-    const line = task.keys.get(key);
-    if (line === undefined) {
-      task.keys.set(key, { waiting: [] });
-      start();
-    } else {
-      line.waiting.push(start);
-    }
+    if (key === null) start();
+    else task.lines.enter(key, { rootTask, rootSequence, several, start });
   }
 
   /** Waits for the promise of a call. */
@@ -519,7 +510,7 @@ export class BoltExecutor implements LocalTarget {
     startMs: number,
     anchor: ManualAnchor | null = null,
   ): void {
-    if (key !== null && !this.component.unordered && !task.keys.has(key)) task.keys.set(key, { waiting: [] });
+    if (key !== null) task.lines.hold(key);
     let settled = false;
     const call = {
       sinceMs: startMs,
@@ -583,12 +574,7 @@ export class BoltExecutor implements LocalTarget {
 
   #finish(task: BoltTaskRunner, key: number | null): void {
     task.inFlight--;
-    if (key === null) return;
-    const line = task.keys.get(key);
-    if (line === undefined) return;
-    const next = line.waiting.shift();
-    if (next === undefined) task.keys.delete(key);
-    else next();
+    if (key !== null) task.lines.leave(key);
   }
 
   #holdRow(

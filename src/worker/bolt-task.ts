@@ -15,16 +15,12 @@ import {
   FAILURE_REASONS,
   type CounterBlock,
 } from './counters.js';
+import { OrderLines } from './order-lines.js';
 import type { StreamOutputs } from './outputs.js';
 import { BoltOut, type EmittingTask } from './task-out.js';
 import type { LocalRoot, ThreadContext } from './thread-context.js';
 
 export type Handler = BoltTask['process'][string];
-
-/** Rows of an asynchronous task that wait for an earlier row of the same key. */
-interface KeyLine {
-  waiting: (() => void)[];
-}
 
 export class BoltTaskRunner implements EmittingTask, LocalRoot {
   readonly number: number;
@@ -42,7 +38,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   out: BoltOut;
   isAsync = false;
   inFlight = 0;
-  readonly keys = new Map<number, KeyLine>();
+  /** Rows of an asynchronous task that wait for an earlier row of the same key. */
+  readonly lines = new OrderLines();
   /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
   readonly openCalls = new Set<{
     readonly sinceMs: number;
