@@ -21,6 +21,9 @@ import { peerSocketPath } from '../messaging/index.js';
 import { WorkerProcess } from './worker-process.js';
 
 const LIVENESS_MS = 1000;
+const LIVENESS_RETRY_MS = 100;
+/** A worker that has just been welcomed has other things to do. */
+const PRELOAD_MS = 500;
 const ORPHAN_CHECK_MS = 500;
 
 function main(): void {
@@ -70,13 +73,18 @@ function main(): void {
   logger.info('worker.started', { pid: process.pid, generation: launch.generation, port: launch.port });
 }
 
-/** What a worker does while it has no supervisor. */
+/**
+ * What a worker does while it has no supervisor: it announces itself through the coordinator, so that nobody takes its
+ * machine for gone; and the worker of a run ends with that run.
+ */
 class Orphanhood {
   readonly #launch: WorkerLaunch;
   readonly #identity: { pid: number; startTime: string };
   readonly #logger: Logger;
   #coordination: Promise<Coordination> | undefined;
   #timers: CancelTimer[] = [];
+  /** Rises with each change of presence: what an older one began does not go on. */
+  #change = 0;
 
   constructor(launch: WorkerLaunch, identity: { pid: number; startTime: string }, logger: Logger) {
     this.#launch = launch;
@@ -87,15 +95,18 @@ class Orphanhood {
   /** `announceNow` false: at the start, when the supervisor is just about to be found. */
   setPresence(present: boolean, worker: WorkerProcess, announceNow = true): void {
     for (const cancel of this.#timers.splice(0)) cancel();
+    const change = ++this.#change;
+    const { keeper } = this.#launch;
     if (present) {
       void this.#withdraw();
+      // A run's coordinator goes with its supervisor. Elsewhere the grace is shorter than loading may take under load.
+      if (keeper === null) this.#timers.push(systemClock.after(PRELOAD_MS, () => void loadCoordination()));
       return;
     }
     const sinceMs = systemClock.nowMs();
     // At once: a supervisor's grace is shorter than the period.
-    if (announceNow) void this.#announce(worker);
-    this.#timers.push(systemClock.every(LIVENESS_MS, () => void this.#announce(worker)));
-    const { keeper } = this.#launch;
+    if (announceNow) void this.#announce(worker, change);
+    else this.#announceIn(LIVENESS_MS, worker, change);
     if (keeper === null) return;
     const limitMs = this.#orphanTimeoutMs();
     this.#timers.push(
@@ -113,19 +124,35 @@ class Orphanhood {
     return typeof given === 'number' ? given : 3000;
   }
 
-  async #announce(worker: WorkerProcess): Promise<void> {
+  #announceIn(delayMs: number, worker: WorkerProcess, change: number): void {
+    if (change !== this.#change) return;
+    this.#timers.push(systemClock.after(delayMs, () => void this.#announce(worker, change)));
+  }
+
+  async #announce(worker: WorkerProcess, change: number): Promise<void> {
+    let delayMs = LIVENESS_MS;
     try {
-      this.#coordination ??= this.#connect();
-      await (await this.#coordination).publishWorkerLiveness(worker.heartbeat());
+      await (await this.#connected()).publishWorkerLiveness(worker.heartbeat());
     } catch {
-      // The coordinator is away as well: nobody can move anything meanwhile, and the next second tries again.
-      this.#coordination = undefined;
+      // The coordinator is away as well: nobody can move anything meanwhile. Once it is back, the grace runs.
+      delayMs = LIVENESS_RETRY_MS;
+    }
+    this.#announceIn(delayMs, worker, change);
+  }
+
+  /** Once connected it repairs itself; until then each call tries anew. */
+  async #connected(): Promise<Coordination> {
+    const connecting = (this.#coordination ??= this.#connect());
+    try {
+      return await connecting;
+    } catch (error) {
+      if (this.#coordination === connecting) this.#coordination = undefined;
+      throw error;
     }
   }
 
   async #connect(): Promise<Coordination> {
-    // Loaded when it is needed: a worker that has its supervisor starts without it, and sooner.
-    const { connectCoordination } = await import('../coordination/index.js');
+    const { connectCoordination } = await loadCoordination();
     return connectCoordination({
       address: this.#launch.coordinatorAddress,
       process: this.#identity,
@@ -146,6 +173,11 @@ class Orphanhood {
       this.#logger.debug('liveness.not-withdrawn', { message: String(error) });
     }
   }
+}
+
+/** Loaded when it is needed: a worker starts without it, and sooner. */
+function loadCoordination(): Promise<typeof import('../coordination/index.js')> {
+  return import('../coordination/index.js');
 }
 
 main();
