@@ -239,7 +239,7 @@ export const ERROR_TABLE = {
     action: 'Fix the rights or free space, or choose another directory with --state.',
   },
   STATE_DIRECTORY_OWNED: {
-    when: 'Another running coordinator owns the state directory.',
+    when: 'Another running process (a coordinator, a supervisor, a keeper) owns the directory.',
     action: 'Stop that one, or choose another directory.',
   },
   STATE_VERSION_UNKNOWN: {
@@ -330,6 +330,14 @@ export const ERROR_TABLE = {
   DAEMON_VERSION_MISMATCH: {
     when: 'The daemon speaks another version of the control contract than the command.',
     action: 'Use the `isobar` that started the daemon, or restart the daemon with this one.',
+  },
+  DEV_ALREADY_RUNNING: {
+    when: '`isobar dev` was given options other than those that the running cluster, or supervisor, was started with.',
+    action: 'Run `isobar dev stop` first, or add a supervisor with `isobar dev supervisor start`.',
+  },
+  SUPERVISOR_UNKNOWN: {
+    when: 'A command names a supervisor that the cluster does not have.',
+    action: 'Use one of the names listed; `isobar dev status` shows them.',
   },
   REQUEST_TIMEOUT: {
     when: 'A daemon did not answer a request in time.',

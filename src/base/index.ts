@@ -6,6 +6,9 @@ export { closestName } from './closest-name.js';
 export type { CancelTimer, Clock, StoredMoment } from './clock.js';
 export { msBetween, systemClock, VirtualClock } from './clock.js';
 export { crc32 } from './crc32.js';
+export type { DirectoryLock } from './directory-lock.js';
+export { directoryOwner, lockDirectory } from './directory-lock.js';
+export { readJsonFile, writeDurableFile } from './durable-file.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
 export type { SketchPairs } from './latency-sketch.js';
@@ -18,8 +21,15 @@ export {
 } from './latency-sketch.js';
 export type { LogFields, Logger, LogLevel } from './logger.js';
 export { createLogger, silentLogger } from './logger.js';
+export { packageVersion } from './package-version.js';
 export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';
-export { canonicalSettingName, compileSettings, DEFAULT_SETTINGS, parseDurationMs } from './settings.js';
+export {
+  canonicalSettingName,
+  compileSettings,
+  DEFAULT_SETTINGS,
+  parseByteCount,
+  parseDurationMs,
+} from './settings.js';
 export type { SettingDefinition } from './settings-table.js';
 export { SETTINGS_TABLE } from './settings-table.js';
 export { Shutdown } from './shutdown.js';

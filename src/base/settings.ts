@@ -117,6 +117,11 @@ export function parseDurationMs(raw: unknown): number | undefined {
   return parseWithUnit(raw, DURATION_UNITS, null);
 }
 
+/** Parses a size as people write it (`"64KB"`, `"1.5GB"`, a number of bytes) into bytes; undefined if it is none. */
+export function parseByteCount(raw: unknown): number | undefined {
+  return parseWithUnit(raw, BYTE_UNITS, null);
+}
+
 function parseSetting(
   definition: SettingDefinition,
   raw: unknown,

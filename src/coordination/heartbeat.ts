@@ -135,6 +135,8 @@ export interface SlotReport {
   readonly restarts: number;
   /** Why the last worker of this slot ended, or could not be started. */
   readonly lastProblem: ErrorRecord | null;
+  /** Until the next attempt to start a worker, when this was reported, ms; null or not given: none is waited for. */
+  readonly retryInMs?: number | null;
   readonly heartbeat: WorkerHeartbeat | null;
   /** When the supervisor received that heartbeat, ms since the epoch by its clock. */
   readonly heartbeatMs: number | null;

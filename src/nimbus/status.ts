@@ -51,6 +51,8 @@ export interface SlotStatus {
   readonly pid: number | null;
   readonly restarts: number;
   readonly lastProblem: ErrorRecord | null;
+  /** Until the next attempt to start a worker, when the supervisor reported it, ms; null: none is waited for. */
+  readonly retryInMs: number | null;
 }
 
 export interface TopologyStatus {
@@ -173,7 +175,7 @@ export function supervisorStatuses(
 
 function slotStatuses(heartbeat: FoldedHeartbeat | undefined): readonly SlotStatus[] {
   return (heartbeat?.slots ?? []).map(
-    ({ port, state, topologyId, workerId, pid, restarts, lastProblem }): SlotStatus => ({
+    ({ port, state, topologyId, workerId, pid, restarts, lastProblem, retryInMs }): SlotStatus => ({
       port,
       state,
       topologyId,
@@ -181,6 +183,7 @@ function slotStatuses(heartbeat: FoldedHeartbeat | undefined): readonly SlotStat
       pid,
       restarts,
       lastProblem,
+      retryInMs: retryInMs ?? null,
     }),
   );
 }

@@ -6,11 +6,10 @@
  * supervisor killed in between finds the process by its launch file, which is its argument. A damaged record counts as
  * absent, and one of an earlier boot of the machine as one without a process.
  */
-import { bootId, type ProcessIdentity } from '../base/index.js';
+import { bootId, type ProcessIdentity, readJsonFile, writeDurableFile } from '../base/index.js';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { readJsonFile, writeDurableFile } from './durable-file.js';
 import type { WorkerTuning } from './slot-plan.js';
 
 export interface LaunchRecord {

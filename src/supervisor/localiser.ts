@@ -8,8 +8,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode, IsobarError, toIsobarError } from '../base/index.js';
-import { writeDurableFile } from './durable-file.js';
+import { hasCode, IsobarError, toIsobarError, writeDurableFile } from '../base/index.js';
 
 /** Where code comes from. */
 export interface Blobs {

@@ -3,7 +3,7 @@
  * files in the command lines of processes. Of several for one slot the newest is kept; the others are ended, and
  * verified gone, before anything is started.
  */
-import { basename, dirname, join, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   compileSettings,
   type Clock,
@@ -12,9 +12,10 @@ import {
   type Settings,
   isSameProcessAlive,
   type ProcessIdentity,
+  readJsonFile,
 } from '../base/index.js';
 import type { WorkerLaunch } from '../coordination/index.js';
-import { readJsonFile } from './durable-file.js';
+import { isLaunchFileBelow } from './leftovers.js';
 import type { LaunchRecord, LaunchRecords } from './launch-records.js';
 import type { SlotWorker, WorkerTuning } from './slot-plan.js';
 import { findWorkerProcesses, killWorkerGroup } from './worker-processes.js';
@@ -62,9 +63,7 @@ export async function recoverWorkers(options: {
     // What it left of its process group goes as well.
     else killWorkerGroup(record.process);
   }
-  const isLaunchFile = (path: string): boolean =>
-    path.startsWith(workersDirectory + sep) && basename(path).startsWith('launch-');
-  for (const { launchFile, identity } of findWorkerProcesses(isLaunchFile)) {
+  for (const { launchFile, identity } of findWorkerProcesses(isLaunchFileBelow(workersDirectory))) {
     if (found.has(identity.pid)) continue;
     const worker = ofLaunchFile(launchFile, identity);
     if (worker === undefined) strays.push(identity);

@@ -198,9 +198,16 @@ export class Slot {
       pid: worker?.process.pid ?? null,
       restarts: this.#restarts,
       lastProblem: this.#lastProblem,
+      retryInMs: this.#retryInMs(),
       heartbeat: this.#heartbeat,
       heartbeatMs: this.#heartbeatMs,
     };
+  }
+
+  #retryInMs(): number | null {
+    const { kind } = this.#state;
+    const atMs = kind === 'backing-off' || kind === 'unusable' ? wakeAtMs(this.#state) : null;
+    return atMs === null ? null : Math.max(0, Math.round(atMs - this.#options.clock.nowMs()));
   }
 
   /** What `report` returned is known to others now. */

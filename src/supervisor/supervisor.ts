@@ -23,6 +23,7 @@ import type { Coordination, SlotReport } from '../coordination/index.js';
 import { AssignmentView } from './assignment-view.js';
 import { HeartbeatPublisher } from './heartbeat-publisher.js';
 import { LaunchRecords } from './launch-records.js';
+import { workersDirectoryOf } from './leftovers.js';
 import type { Blobs } from './localiser.js';
 import { PositionFold } from './position-fold.js';
 import { recoverWorkers, tuningOf } from './recovery.js';
@@ -114,7 +115,7 @@ class RunningSupervisor implements Supervisor {
     const directory = resolve(options.directory);
     this.#directories = {
       slots: join(directory, 'slots'),
-      workers: join(directory, 'workers'),
+      workers: workersDirectoryOf(directory),
       code: join(directory, 'code'),
     };
     this.#records = new LaunchRecords(this.#directories.slots);

@@ -14,10 +14,10 @@ import {
   type Settings,
   toIsobarError,
   type ProcessIdentity,
+  writeDurableFile,
 } from '../base/index.js';
 import type { Coordination, WorkerLaunch } from '../coordination/index.js';
 import type { AssignedTopology, AssignmentView } from './assignment-view.js';
-import { writeDurableFile } from './durable-file.js';
 import type { LaunchRecords } from './launch-records.js';
 import { type Blobs, localise, type LocalisedCode } from './localiser.js';
 import { outputPathOf, tuningOf } from './recovery.js';

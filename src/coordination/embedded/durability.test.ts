@@ -3,13 +3,12 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger, systemClock, processIdentity } from '../../base/index.js';
+import { lockDirectory, silentLogger, systemClock, processIdentity } from '../../base/index.js';
 import type { Coordination } from '../coordination.js';
 import { assignment, supervisor, topology } from '../coordination.conformance.js';
 
 import { connectEmbeddedCoordination } from './client.js';
 import { LOG_NAME } from './commit-log.js';
-import { lockDirectory } from './directory-lock.js';
 import { FaultyFiles, type FaultyOperation } from './faulty-files.conformance.js';
 import { type EmbeddedCoordinator, openEmbeddedCoordinator } from './server.js';
 

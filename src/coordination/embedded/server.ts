@@ -10,6 +10,7 @@ import {
   checkSocketPath,
   type Clock,
   IsobarError,
+  lockDirectory,
   type Logger,
   serveChannels,
   Shutdown,
@@ -19,7 +20,6 @@ import {
 } from '../../base/index.js';
 import { CommitLog, directoryUnusable } from './commit-log.js';
 import { CommitQueue, type Decision } from './commit-queue.js';
-import { lockDirectory } from './directory-lock.js';
 import { NodeOperations } from './node-operations.js';
 import { NodeTree } from './node-tree.js';
 import {

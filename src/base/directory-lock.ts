@@ -1,5 +1,5 @@
 /**
- * One owner of a state directory, also after `kill -9` of the last one, with nothing to clean up by hand.
+ * One owner of a directory, also after `kill -9` of the last one, with nothing to clean up by hand.
  *
  * Ownership is a chain of numbered files in `owners/`, each naming a process (pid and start time) or `released`; the
  * highest number counts. Whoever finds it gone links the next number, which one contender alone can do.
@@ -9,8 +9,8 @@
  */
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bootId, IsobarError, processIdentity, type ProcessIdentity } from '../../base/index.js';
-import { directoryUnusable } from './commit-log.js';
+import { IsobarError } from './errors.js';
+import { bootId, processIdentity, type ProcessIdentity } from './process-identity.js';
 
 const KEPT_FILES = 8;
 const NAME_DIGITS = 12;
@@ -39,7 +39,7 @@ export function lockDirectory(
     try {
       return run();
     } catch (error) {
-      throw error instanceof IsobarError ? error : directoryUnusable(directory, action, error);
+      throw error instanceof IsobarError ? error : unusable(directory, action, error);
     }
   };
   attempt('create', () => mkdirSync(owners, { recursive: true, mode: 0o700 }));
@@ -62,6 +62,22 @@ export function lockDirectory(
       attempt('release', () => linkNumber(owners, number + 1, JSON.stringify('released')));
     },
   };
+}
+
+/** The process that owns the directory now. Nothing is written. */
+export function directoryOwner(
+  directory: string,
+  isProcessAlive: (identity: ProcessIdentity) => boolean,
+): ProcessIdentity | undefined {
+  const owners = join(directory, 'owners');
+  try {
+    const owner = readOwner(owners, lastNumber(owners));
+    if (owner === undefined || owner.boot !== bootId() || !isProcessAlive(owner)) return undefined;
+    return { pid: owner.pid, startTime: owner.startTime };
+  } catch {
+    // There is no such directory, or none that may be read.
+    return undefined;
+  }
 }
 
 /** Gives `number` to the caller unless somebody has it. */
@@ -130,9 +146,19 @@ function removeDeadDraft(owners: string, name: string): void {
 
 function owned(directory: string, owner: Owner): IsobarError {
   return new IsobarError('STATE_DIRECTORY_OWNED', `${directory} is owned by process ${owner.pid}`, {
-    expected: 'a directory that no running coordinator owns',
+    expected: 'a directory that no running process owns',
     found: `process ${owner.pid}`,
     where: directory,
     pid: owner.pid,
   });
+}
+
+function unusable(directory: string, action: string, error: unknown): IsobarError {
+  const found = error instanceof Error ? error.message : String(error);
+  return new IsobarError(
+    'STATE_DIRECTORY_UNUSABLE',
+    `${directory} cannot be used: ${action}: ${found}`,
+    { expected: 'a directory that can be written', found, where: directory },
+    error,
+  );
 }

@@ -1,0 +1,16 @@
+/** The version of this package, as its manifest has it. */
+import { readFileSync } from 'node:fs';
+
+let version: string | undefined;
+
+export function packageVersion(): string {
+  version ??= readVersion();
+  return version;
+}
+
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
+    ? String(manifest.version)
+    : '';
+}
