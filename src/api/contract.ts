@@ -13,6 +13,7 @@ import type {
   SettingValue,
   SubmitRequest,
   SubmitResult,
+  SupervisorStatus,
   TopologyDetail,
 } from '../nimbus/index.js';
 
@@ -81,6 +82,7 @@ export interface ControlRequests {
   readonly drain: { readonly body: string; readonly answer: null };
   readonly stop: { readonly body: string; readonly answer: null };
   readonly status: { readonly body: null; readonly answer: ClusterStatus };
+  readonly supervisors: { readonly body: null; readonly answer: readonly SupervisorStatus[] };
   readonly list: { readonly body: null; readonly answer: ClusterSummary };
   readonly describe: { readonly body: string; readonly answer: TopologyDetail };
   /** null: the cluster's. */

@@ -74,6 +74,7 @@ function handlersOf(nimbus: Nimbus): Handlers {
       return null;
     },
     status: () => nimbus.status(),
+    supervisors: () => nimbus.supervisors(),
     list: () => nimbus.list(),
     describe: (name) => nimbus.describe(name),
     config: (name) => nimbus.config(name),

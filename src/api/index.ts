@@ -1,6 +1,6 @@
 export type { ClusterClient } from './cluster-client.js';
 export { clusterClient } from './cluster-client.js';
-export { clusterDirectory } from './cluster-place.js';
+export { clusterDirectory, clusterSocketDirectory, controlSocketPath } from './cluster-place.js';
 export type {
   ClusterStatus,
   ClusterSummary,

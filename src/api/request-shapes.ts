@@ -46,6 +46,7 @@ const SHAPES = {
   drain: name,
   stop: name,
   status: z.unknown(),
+  supervisors: z.unknown(),
   list: z.unknown(),
   describe: name,
   config: name.nullable(),

@@ -479,6 +479,48 @@ describe('losses', () => {
     );
   });
 
+  it('gives workers on a slow machine the time of their requests to announce themselves, whatever the grace', async () => {
+    await announce('s1', [1]);
+    await announce('s2', [1]);
+    const id = await submit('words', 1);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 1);
+    const lost = assignment.slots[0]?.supervisor ?? '';
+    await report(assignment, lost);
+    const worker = (await outside.listHeartbeats())[0]?.slots[0]?.heartbeat;
+    if (worker === undefined || worker === null) throw new Error('no worker');
+    await outside.withdrawSupervisor(lost);
+    await settle();
+    // From here on, as if the worker had got its turn only after some requests of others.
+    const list = coordination.listWorkerLiveness.bind(coordination);
+    let requests = 0;
+    coordination.listWorkerLiveness = async () => {
+      if (++requests === 10) await outside.publishWorkerLiveness(worker);
+      return list();
+    };
+    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    await until('the announcement', async () => requests >= 10);
+    await settle();
+    expect(await outside.readAssignment(id)).toEqual(assignment);
+  });
+
+  it('does not wait for workers of a machine that is gone, whatever was last reported of them', async () => {
+    await announce('s1', [1]);
+    const id = await submit('words', 1);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 1);
+    await report(assignment, 's1');
+    await until('its worker', async () => (await statusOf(id)).workers[0]?.isReady);
+    await outside.withdrawSupervisor('s1');
+    // Its session ended; what it published last stays.
+    await report(assignment, 's1');
+    await settle();
+    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    await assigned(id, ({ version }) => version > 1);
+    await until('no worker', async () => (await statusOf(id)).workers.length === 0);
+    await nimbus.stop('words');
+    await settle();
+    expect((await statusOf(id)).isSettled).toBe(true);
+  });
+
   it('keeps everything where it is when Nimbus is started anew', async () => {
     await announce('s1', [1, 2]);
     const id = await submit();

@@ -11,12 +11,13 @@ import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import {
   type Coordination,
   type DesiredState,
+  type FoldedHeartbeat,
   isTerminal,
   type TopologyPhase,
 } from '../coordination/index.js';
 import { planTopology } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
-import { ClusterView } from './cluster-view.js';
+import { ClusterView, type Report } from './cluster-view.js';
 import { DueTimes } from './due-times.js';
 import type { KnownTopology } from './known-topology.js';
 import { advancePhase } from './phases.js';
@@ -26,7 +27,13 @@ import { areWorkersGone, removeTopology } from './removal.js';
 import { Rounds } from './rounds.js';
 import { Serial } from './serial.js';
 import { type SettingValue, settingValues } from './setting-values.js';
-import { type ClusterStatus, supervisorStatuses, topologyStatus, type TopologyStatus } from './status.js';
+import {
+  type ClusterStatus,
+  type SupervisorStatus,
+  supervisorStatuses,
+  topologyStatus,
+  type TopologyStatus,
+} from './status.js';
 import { type LifeEvent, lifeTimer, statusOf, transition, transitionIllegal } from './status-machine.js';
 import { checkBundleSize, checkSubmission } from './submission.js';
 import { type ClusterSummary, type TopologySummary, topologySummary } from './summary.js';
@@ -99,6 +106,8 @@ export interface Nimbus {
   stop(name: string): Promise<void>;
   status(): Promise<ClusterStatus>;
   /** One line for each topology. */
+  /** Supervisors that are there, or have left reports, by id. */
+  supervisors(): Promise<readonly SupervisorStatus[]>;
   list(): Promise<ClusterSummary>;
   /** Everything about one topology, alive or ended. @throws TOPOLOGY_NOT_ALIVE */
   describe(name: string): Promise<TopologyDetail>;
@@ -266,14 +275,20 @@ class RunningNimbus implements Nimbus {
     await this.#untilLeading();
     const wallMs = this.#options.clock.wallMs();
     const { heartbeats, supervisors, topologies } = this.#view;
+    const current = this.#currentHeartbeats();
     return {
       atMs: wallMs,
       nimbusId: this.id,
       supervisors: supervisorStatuses(supervisors, heartbeats),
       topologies: [...topologies.values()]
         .sort((a, b) => a.record.submittedMs - b.record.submittedMs || (a.id < b.id ? -1 : 1))
-        .map((known) => topologyStatus(known.facts(), heartbeats, wallMs)),
+        .map((known) => topologyStatus(known.facts(), current, wallMs)),
     };
+  }
+
+  async supervisors(): Promise<readonly SupervisorStatus[]> {
+    await this.#untilLeading();
+    return supervisorStatuses(this.#view.supervisors, this.#view.heartbeats);
   }
 
   async list(): Promise<ClusterSummary> {
@@ -290,7 +305,7 @@ class RunningNimbus implements Nimbus {
       slots: { total: slots.length, used: slots.filter(({ topologyId }) => topologyId !== null).length },
       topologies: [...topologies.values()]
         .filter(({ record }) => record.phase.kind !== 'removed')
-        .map((known) => topologySummary(known, this.#view.reportsOf(known.id), now))
+        .map((known) => topologySummary(known, this.#currentReportsOf(known.id), now))
         .sort((a, b) => compareText(a.name, b.name) || a.submittedMs - b.submittedMs),
     };
   }
@@ -300,9 +315,9 @@ class RunningNimbus implements Nimbus {
     const known = this.#requests.named(name);
     const now = this.#options.clock.moment();
     return {
-      summary: topologySummary(known, this.#view.reportsOf(known.id), now),
+      summary: topologySummary(known, this.#currentReportsOf(known.id), now),
       desired: known.record.desired ?? null,
-      status: topologyStatus(known.facts(), this.#view.heartbeats, now.wallMs),
+      status: topologyStatus(known.facts(), this.#currentHeartbeats(), now.wallMs),
     };
   }
 
@@ -482,16 +497,21 @@ class RunningNimbus implements Nimbus {
 
   /** Supervisors of which it must be known whether their machine is there. */
   #supervisorsConcerned(): ReadonlySet<string> {
-    const assigned = this.#view.assignedSupervisors;
-    const removed = this.#view.inPhase('removed');
-    if (removed.length === 0) return assigned;
-    const reporting = removed.flatMap(({ id }) =>
-      this.#view
-        .reportsOf(id)
-        .filter(({ slot }) => slot.topologyId === id)
-        .map(({ supervisorId }) => supervisorId),
-    );
-    return new Set([...assigned, ...reporting]);
+    const present = new Set(this.#view.supervisors.map(({ id }) => id));
+    // Those that are away and have reported of workers: they may be there still.
+    const reporting = this.#view.heartbeats
+      .filter(({ supervisorId, slots }) => !present.has(supervisorId) && slots.some(holdsTopology))
+      .map(({ supervisorId }) => supervisorId);
+    return new Set([...this.#view.assignedSupervisors, ...reporting]);
+  }
+
+  /** Without the last words of machines that are gone: what they say of workers does not hold any more. */
+  #currentHeartbeats(): readonly FoldedHeartbeat[] {
+    return this.#view.heartbeats.filter(({ supervisorId }) => !this.#rounds.isGone(supervisorId));
+  }
+
+  #currentReportsOf(topologyId: string): readonly Report[] {
+    return this.#view.reportsOf(topologyId).filter(({ supervisorId }) => !this.#rounds.isGone(supervisorId));
   }
 
   /** Takes a topology as far as it goes now. */
@@ -554,7 +574,7 @@ class RunningNimbus implements Nimbus {
       description: loaded.description,
       plan: loaded.plan,
       assignment: known.assignment,
-      heartbeats: this.#view.heartbeats,
+      heartbeats: this.#currentHeartbeats(),
       isAtRest: known.isAtRest,
       nowMs,
       drainTimeoutMs,
@@ -648,4 +668,8 @@ function countExecutors(
 
 function notLoaded(topologyId: string): ErrorRecord {
   return { code: 'TOPOLOGY_CODE_LOST', message: `topology ${topologyId} is not loaded`, details: {} };
+}
+
+function holdsTopology({ topologyId }: { readonly topologyId: string | null }): boolean {
+  return topologyId !== null;
 }

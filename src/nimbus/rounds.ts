@@ -21,6 +21,8 @@ import { Liveness } from './liveness.js';
 
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
+/** Requests to the coordinator, one after the other, in which a worker that has lost its supervisor surely announces itself. */
+const ANNOUNCE_TURNS = 20;
 
 export interface RoundsOptions {
   readonly coordination: Coordination;
@@ -90,16 +92,23 @@ export class Rounds {
     const { coordination, view, settings, logger } = this.#options;
     const present = new Set(view.supervisors.map(({ id }) => id));
     const isAnyAway = [...concerned].some((id) => !present.has(id));
-    const announced: readonly WorkerHeartbeat[] = isAnyAway ? await coordination.listWorkerLiveness() : [];
-    const nowMs = this.#options.nowMs();
-    this.#liveness.noteWorkers(announced, nowMs);
     const graceMs = settings['supervisor.gone-grace'];
-    const found = this.#liveness.goneSupervisors(concerned, view.supervisors, announced, graceMs, nowMs);
-    const news = [...found.gone].filter((id) => !this.#gone.has(id));
+    const look = async (): Promise<ReturnType<Liveness['goneSupervisors']>> => {
+      const announced: readonly WorkerHeartbeat[] = isAnyAway ? await coordination.listWorkerLiveness() : [];
+      const nowMs = this.#options.nowMs();
+      this.#liveness.noteWorkers(announced, nowMs);
+      return this.#liveness.goneSupervisors(concerned, view.supervisors, announced, graceMs, nowMs);
+    };
+    const newlyGone = (): readonly string[] => [...found.gone].filter((id) => !this.#gone.has(id));
+    let found = await look();
+    // Where everything is slow, the grace is too short for a worker's few requests: it may take as long as these do.
+    for (let turn = 0; turn < ANNOUNCE_TURNS && newlyGone().length > 0; turn++) found = await look();
+    const news = newlyGone();
     for (const id of news) logger.warn('supervisor.gone', { supervisor: id });
     if (news.length > 0) this.#isAllDue = true;
     this.#gone = found.gone;
-    if (found.nextCheckMs !== null) this.#options.wakeIn(Math.max(1, found.nextCheckMs - nowMs));
+    if (found.nextCheckMs !== null)
+      this.#options.wakeIn(Math.max(1, found.nextCheckMs - this.#options.nowMs()));
     else if (isAnyAway) this.#options.wakeIn(AWAY_CHECK_MS);
   }
 

@@ -10,6 +10,7 @@ import type {
   SettingValue,
   SubmitRequest,
   SubmitResult,
+  SupervisorStatus,
   TopologyDetail,
 } from '../../nimbus/index.js';
 
@@ -63,6 +64,10 @@ export class FakeNimbus implements Nimbus {
 
   status(): Promise<ClusterStatus> {
     return this.#answer(this.answers.status, 'status');
+  }
+
+  supervisors(): Promise<readonly SupervisorStatus[]> {
+    return this.#answer(this.answers.status?.supervisors, 'supervisors');
   }
 
   list(): Promise<ClusterSummary> {
