@@ -27,6 +27,7 @@ import { colorsFor } from './colors.js';
 import type { TextStream } from './display/display.js';
 import { errorText, type OwnPlace } from './error-text.js';
 import { ExitCode } from './exit-code.js';
+import { SettingFlags } from './setting-flags.js';
 import {
   configLines,
   describeLines,
@@ -200,22 +201,11 @@ function exitCodeOf(code: ErrorCode, refused: number): number {
 
 /** @throws USAGE, SETTINGS_INVALID */
 function settingsOf({ workers, set = [] }: SubmitFlags): RawSettings {
-  const settings: Record<string, string> = {};
-  if (workers !== undefined) settings['topology.workers'] = workers;
-  for (const pair of set) {
-    const at = pair.indexOf('=');
-    const key = pair.slice(0, at).trim();
-    if (at < 1 || Object.hasOwn(settings, key)) {
-      throw new IsobarError('USAGE', `--set ${pair} is not understood`, {
-        expected: 'key=value, such as topology.workers=2, each setting once',
-        found: pair,
-        where: '--set',
-      });
-    }
-    settings[key] = pair.slice(at + 1).trim();
-  }
-  compileSettings(settings);
-  return settings;
+  const settings = new SettingFlags();
+  if (workers !== undefined) settings.add('topology.workers', workers, '--workers');
+  settings.addPairs(set);
+  compileSettings(settings.raw);
+  return settings.raw;
 }
 
 async function prepare(file: string, flags: SubmitFlags, settings: RawSettings) {

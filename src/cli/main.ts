@@ -1,20 +1,13 @@
 #!/usr/bin/env node
 /** Entry of the command `isobar`. */
-import { readFileSync } from 'node:fs';
-import { ERROR_TABLE, toErrorRecord } from '../base/index.js';
+import { ERROR_TABLE, packageVersion, toErrorRecord } from '../base/index.js';
 import { ClusterCommands } from './cluster-commands.js';
+import { DevCommands } from './dev-command.js';
 import { ExitCode } from './exit-code.js';
 import { runProgram } from './program.js';
 import { runCommand } from './run-command.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
-    ? String(manifest.version)
-    : '';
-}
 
 function onInterrupt(callback: () => void): () => void {
   for (const signal of SIGNALS) process.on(signal, callback);
@@ -49,9 +42,15 @@ try {
         err: process.stderr,
         environment: process.env,
       }),
+      dev: new DevCommands({
+        out: process.stdout,
+        err: process.stderr,
+        environment: process.env,
+        onInterrupt,
+      }),
     },
     {
-      version: version(),
+      version: packageVersion(),
       write: (text) => void process.stdout.write(text),
       writeError: (text) => void process.stderr.write(text),
     },

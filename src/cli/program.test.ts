@@ -3,10 +3,21 @@ import { runProgram } from './program.js';
 import type { RunFlags } from './run-options.js';
 import { notedCluster } from './testing/noted-cluster.js';
 
-async function parse(
-  ...words: string[]
-): Promise<{ code: number; out: string; err: string; runs: [string, RunFlags][] }> {
+async function parse(...words: string[]): Promise<{
+  code: number;
+  out: string;
+  err: string;
+  runs: [string, RunFlags][];
+  devs: unknown[][];
+}> {
   const runs: [string, RunFlags][] = [];
+  const devs: unknown[][] = [];
+  const note =
+    (action: string) =>
+    async (...given: unknown[]): Promise<number> => {
+      devs.push([action, ...given]);
+      return 8;
+    };
   let [out, err] = ['', ''];
   const code = await runProgram(
     words,
@@ -16,10 +27,17 @@ async function parse(
         return 7;
       },
       cluster: notedCluster().actions,
+      dev: {
+        start: note('start'),
+        status: note('status'),
+        stop: note('stop'),
+        startSupervisor: note('start supervisor'),
+        stopSupervisor: note('stop supervisor'),
+      },
     },
     { version: '1.2.3', write: (text) => (out += text), writeError: (text) => (err += text) },
   );
-  return { code, out, err, runs };
+  return { code, out, err, runs, devs };
 }
 
 describe('runProgram', () => {
@@ -84,6 +102,37 @@ describe('runProgram', () => {
       const { code, err, runs } = await parse(...words);
       expect(err).toMatch(/Usage: isobar|See isobar --help/);
       expect(runs).toEqual([]);
+      expect(code).toBe(2);
+    },
+  );
+
+  it.each([
+    ['dev', ['start', {}]],
+    [
+      'dev --supervisor name=a --supervisor name=b -s nimbus.round-interval=1s --json',
+      ['start', { supervisor: ['name=a', 'name=b'], set: ['nimbus.round-interval=1s'], json: true }],
+    ],
+    ['dev --supervisors 3 --coordinator embedded', ['start', { supervisors: '3', coordinator: 'embedded' }]],
+    ['dev status --directory d', ['status', { directory: 'd' }]],
+    ['dev --directory d status', ['status', { directory: 'd' }]],
+    ['dev stop --keep-workers --json', ['stop', { keepWorkers: true, json: true }]],
+    ['dev supervisor start a', ['start supervisor', 'a', {}]],
+    ['dev supervisor start a --supervisor slots=3', ['start supervisor', 'a', { supervisor: ['slots=3'] }]],
+    [
+      'dev supervisor stop a --crash --only --directory d',
+      ['stop supervisor', 'a', { crash: true, only: true, directory: 'd' }],
+    ],
+  ] as const)('hands "%s" to its action, flags on either side', async (line, expected) => {
+    const { devs, code } = await parse(...line.split(' '));
+    expect(devs).toEqual([expected]);
+    expect(code).toBe(8);
+  });
+
+  it.each(['dev stopp', 'dev supervisor', 'dev supervisor stop', 'dev --supervisor', 'dev status --crash'])(
+    'refuses "%s"',
+    async (line) => {
+      const { devs, code } = await parse(...line.split(' '));
+      expect(devs).toEqual([]);
       expect(code).toBe(2);
     },
   );

@@ -1,6 +1,7 @@
 /** The commands and flags of `isobar`, and how a command line that is not understood ends. */
 import { Command, CommanderError } from 'commander';
 import { addClusterCommands, type ClusterActions } from './cluster-program.js';
+import { addDevCommands, type DevActions } from './dev-program.js';
 import { ExitCode } from './exit-code.js';
 import type { RunFlags } from './run-options.js';
 
@@ -8,6 +9,7 @@ export interface Commands {
   /** Resolves to the exit code. */
   run(file: string, flags: RunFlags): Promise<number>;
   readonly cluster: ClusterActions;
+  readonly dev: DevActions;
 }
 
 export interface ProgramText {
@@ -70,6 +72,7 @@ export async function runProgram(
       exitCode = await commands.run(file, { ...NO_FLAGS, ...flags });
     });
   addClusterCommands(program, commands.cluster, text, (code) => (exitCode = code));
+  addDevCommands(program, commands.dev, (code) => (exitCode = code));
   program.addHelpText('after', EXAMPLES);
   try {
     await program.parseAsync([...words], { from: 'user' });

@@ -8,6 +8,7 @@ import {
   SETTINGS_TABLE,
   type SettingDefinition,
 } from '../base/index.js';
+import { SettingFlags } from './setting-flags.js';
 
 /** As the command line has them. */
 export interface RunFlags {
@@ -46,31 +47,9 @@ const RUN_SLOTS = 32;
  * @throws USAGE, SETTINGS_INVALID
  */
 export function readRunOptions(file: string, flags: RunFlags): RunOptions {
-  const given = new Map<string, string>();
-  const add = (key: string, value: string, flag: string): void => {
-    const name = canonicalSettingName(key) ?? key;
-    if (given.has(name)) {
-      throw new IsobarError('USAGE', `setting ${name} is given twice`, {
-        expected: 'one value',
-        where: flag,
-      });
-    }
-    given.set(name, value);
-    raw[key] = value;
-  };
-  const raw: Record<string, string> = {};
-  if (flags.workers !== undefined) add('topology.workers', flags.workers, '--workers');
-  for (const pair of flags.set) {
-    const at = pair.indexOf('=');
-    if (at < 1) {
-      throw new IsobarError('USAGE', `--set ${pair} is not understood`, {
-        expected: 'key=value, such as topology.workers=2',
-        found: pair,
-        where: '--set',
-      });
-    }
-    add(pair.slice(0, at).trim(), pair.slice(at + 1).trim(), `--set ${pair}`);
-  }
+  const given = new SettingFlags();
+  if (flags.workers !== undefined) given.add('topology.workers', flags.workers, '--workers');
+  given.addPairs(flags.set);
   if (flags.json && flags.quiet) {
     throw new IsobarError('USAGE', '--json and --quiet contradict each other', { expected: 'one of them' });
   }
@@ -79,7 +58,7 @@ export function readRunOptions(file: string, flags: RunFlags): RunOptions {
     const definition: SettingDefinition | undefined = name === undefined ? undefined : SETTINGS_TABLE[name];
     return definition?.scope === 'cluster';
   };
-  const entries = Object.entries(raw);
+  const entries = Object.entries(given.raw);
   const slots = given.has('supervisor.slots') ? {} : { 'supervisor.slots': RUN_SLOTS };
   const clusterSettings = { ...slots, ...Object.fromEntries(entries.filter(([key]) => isCluster(key))) };
   const topologySettings = Object.fromEntries(entries.filter(([key]) => !isCluster(key)));

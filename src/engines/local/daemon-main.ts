@@ -7,25 +7,24 @@
  * D2  When the keeper is gone (the channel's end, then pid and start time), it stops the workers, removes what the run has
  *     left, and ends.
  */
-import { randomBytes } from 'node:crypto';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { serveControl } from '../../api/index.js';
 import {
   compileSettings,
   createLogger,
   type Logger,
-  Shutdown,
   systemClock,
   toErrorRecord,
   isSameProcessAlive,
-  processIdentity,
 } from '../../base/index.js';
-import { connectCoordination, type Coordination, openEmbeddedCoordinator } from '../../coordination/index.js';
-import { createBlobStore, startNimbus } from '../../nimbus/index.js';
-import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
-import { machineShare, processOwner } from '../daemons/machine.js';
+import { type Coordination, isTerminal } from '../../coordination/index.js';
+import type { Supervisor } from '../../supervisor/index.js';
+import { connectPatiently } from '../daemons/connect-patiently.js';
+import { startCoordinatorDaemon } from '../daemons/coordinator-daemon.js';
+import type { Daemon as DaemonPart } from '../daemons/daemon.js';
+import { machineShare } from '../daemons/machine.js';
+import { startNimbusDaemon } from '../daemons/nimbus-daemon.js';
+import { startSupervisorDaemon } from '../daemons/supervisor-daemon.js';
 import {
   COORDINATOR_SOCKET,
   type DaemonLaunch,
@@ -36,99 +35,77 @@ import {
 } from './daemon-launch.js';
 import { removeRunDirectory } from './run-directory.js';
 
-const WORKER_ENTRY = fileURLToPath(new URL('../../worker/main.js', import.meta.url));
 const KEEPER_CHECK_MS = 500;
 /** What a killed keeper leaves behind must be gone in ten seconds, however long its workers may take to stop. */
 const ORPHAN_STOP_MS = 4000;
 
-const ALIVE_PHASES = new Set(['active', 'draining', 'ending']);
-
-interface Daemon {
+interface Daemon extends DaemonPart {
   readonly supervisor: Supervisor;
   /** Names of topologies of a former run that it has stopped. */
   readonly stopped: readonly string[];
-  close(options: { stopWorkers: boolean }): Promise<void>;
 }
 
 async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
-  const { directory } = launch;
-  const settings = compileSettings(launch.settings);
-  const shutdown = new Shutdown();
-  const coordinatorSocket = join(directory.socketDirectory, COORDINATOR_SOCKET);
+  const { directory, keeper } = launch;
+  const coordinatorAddress = join(directory.socketDirectory, COORDINATOR_SOCKET);
+  const common = {
+    settings: compileSettings(launch.settings),
+    clock: systemClock,
+    logger,
+    signal: new AbortController().signal,
+    coordinatorAddress,
+    blobDirectory: join(directory.stateDirectory, 'nimbus'),
+  };
+  const parts: DaemonPart[] = [];
+  const close = async (how: { stopWorkers: boolean }): Promise<void> => {
+    for (const part of parts.splice(0).reverse()) await part.close(how);
+  };
   try {
-    const coordinator = await openEmbeddedCoordinator({
-      directory: join(directory.stateDirectory, 'coordinator'),
-      socketPath: coordinatorSocket,
-      clock: systemClock,
-      logger,
-      sessionTimeoutMs: settings['coordinator.session-timeout'],
-    });
-    shutdown.add('coordinator', () => coordinator.close());
-    const coordination = await connectCoordination({
-      address: coordinatorSocket,
-      process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
-      settings,
-      clock: systemClock,
-      logger,
-    });
-    shutdown.add('coordination', () => coordination.close());
+    const coordinatorDirectory = join(directory.stateDirectory, 'coordinator');
+    parts.push(
+      await startCoordinatorDaemon({
+        ...common,
+        directory: coordinatorDirectory,
+        socketPath: coordinatorAddress,
+      }),
+    );
     // Before anything can start a worker for them.
-    const stopped = process.argv[3] === FIRST_DAEMON ? await stopFormerTopologies(coordination) : [];
-    const blobStore = createBlobStore(join(directory.stateDirectory, 'nimbus'));
-    const nimbus = await startNimbus({
-      id: `nimbus-${process.pid}`,
-      coordination,
-      blobStore,
-      settings,
-      clock: systemClock,
-      logger,
-      randomBytes,
-    });
-    shutdown.add('nimbus', () => nimbus.close());
-    const supervisor = await startSupervisor({
+    const stopped =
+      process.argv[3] === FIRST_DAEMON ? await stopFormerTopologies(await connectPatiently(common)) : [];
+    parts.push(await startNimbusDaemon({ ...common, controlSocket: directory.controlSocket }));
+    const supervisor = await startSupervisorDaemon({
+      ...common,
+      ...machineShare(1),
       id: SUPERVISOR_ID,
       host: 'localhost',
       rack: 'default-rack',
-      ...machineShare(1),
-      owner: processOwner(),
       directory: directory.supervisorDirectory,
       socketPath: join(directory.socketDirectory, SUPERVISOR_SOCKET),
-      coordination,
-      coordinatorAddress: coordinatorSocket,
-      workerEntry: WORKER_ENTRY,
-      settings,
-      clock: systemClock,
-      logger,
-      keeper: launch.keeper,
-      socketDirectory: directory.socketDirectory,
+      peerSocketDirectory: directory.socketDirectory,
       deadLetterDirectory: directory.deadLetterDirectory,
-      blobs: blobStore,
+      keeper,
     });
-    const control = await serveControl(directory.controlSocket, nimbus, logger);
-    shutdown.add('control', () => control.close());
-    return {
-      supervisor,
-      stopped,
-      close: async (options) => {
-        await supervisor.close(options);
-        await shutdown.close();
-      },
-    };
+    parts.push(supervisor);
+    return { supervisor: supervisor.supervisor, stopped, close };
   } catch (error) {
-    await shutdown.close();
+    await close({ stopWorkers: false });
     throw error;
   }
 }
 
 /** A run that was killed has left its topologies as they were. They are stopped: a new run starts from the beginning. */
 async function stopFormerTopologies(coordination: Coordination): Promise<readonly string[]> {
-  const stopped: string[] = [];
-  for (const { value, version } of await coordination.listTopologies()) {
-    if (!ALIVE_PHASES.has(value.phase.kind)) continue;
-    await coordination.updateTopology({ ...value, phase: { kind: 'stopped' } }, version);
-    stopped.push(value.name);
+  try {
+    const stopped: string[] = [];
+    for (const { value, version } of await coordination.listTopologies()) {
+      if (isTerminal(value.phase)) continue;
+      await coordination.updateTopology({ ...value, phase: { kind: 'stopped' } }, version);
+      stopped.push(value.name);
+    }
+    return stopped;
+  } finally {
+    await coordination.close();
   }
-  return stopped;
 }
 
 function main(): void {

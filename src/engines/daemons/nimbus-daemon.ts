@@ -1,0 +1,40 @@
+/** Nimbus as a daemon: connected to the coordinator, with its blobs, answering commands at the control socket. */
+import { randomBytes } from 'node:crypto';
+import { serveControl } from '../../api/index.js';
+import { Shutdown } from '../../base/index.js';
+import { createBlobStore, startNimbus } from '../../nimbus/index.js';
+import { connectPatiently } from './connect-patiently.js';
+import type { Daemon, DaemonSurroundings } from './daemon.js';
+
+export interface NimbusDaemonOptions extends DaemonSurroundings {
+  readonly coordinatorAddress: string;
+  /** Where it keeps the code of topologies. */
+  readonly blobDirectory: string;
+  readonly controlSocket: string;
+}
+
+/** @throws SOCKET_PATH_TOO_LONG, STATE_DIRECTORY_UNUSABLE */
+export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<Daemon> {
+  const { blobDirectory, controlSocket, settings, clock, logger } = options;
+  const shutdown = new Shutdown();
+  try {
+    const coordination = await connectPatiently(options);
+    shutdown.add('coordination', () => coordination.close());
+    const nimbus = await startNimbus({
+      id: `nimbus-${process.pid}`,
+      coordination,
+      blobStore: createBlobStore(blobDirectory),
+      settings,
+      clock,
+      logger,
+      randomBytes,
+    });
+    shutdown.add('nimbus', () => nimbus.close());
+    const control = await serveControl(controlSocket, nimbus, logger);
+    shutdown.add('control', () => control.close());
+    return { close: () => shutdown.close() };
+  } catch (error) {
+    await shutdown.close();
+    throw error;
+  }
+}

@@ -1,0 +1,202 @@
+/** What is wrong with a cluster of `isobar dev` is told with a stable code and what to do; nothing is left behind by a failed start. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { clusterSocketDirectory } from '../../src/api/index.js';
+import { processIdentity } from '../../src/base/index.js';
+import { CLI, numbersApp, until, Workshop } from './command.js';
+import { DevCluster } from './dev-cluster.js';
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
+
+let workshop: Workshop;
+let cluster: DevCluster;
+beforeEach(() => {
+  workshop = new Workshop();
+  cluster = new DevCluster(workshop);
+});
+afterEach(() => workshop.close());
+
+describe('a start that cannot succeed', () => {
+  async function expectFailure(code: string, exitCode: number, ...words: string[]): Promise<string> {
+    const ended = await cluster.dev(...words);
+    expect(ended.stderr).toContain(`${code}:`);
+    expect(ended.code).toBe(exitCode);
+    await cluster.untilNothingRuns();
+    return ended.stderr;
+  }
+
+  it('is one in a directory of another version, which is left as it is', async () => {
+    mkdirSync(cluster.directory, { recursive: true });
+    const marker = join(cluster.directory, 'cluster.json');
+    writeFileSync(marker, '{"format":7,"version":"3.0.0"}');
+    expect(await expectFailure('STATE_VERSION_UNKNOWN', 1)).toContain('Isobar 3.0.0');
+    expect(await expectFailure('STATE_VERSION_UNKNOWN', 1, 'stop')).toContain('Isobar 3.0.0');
+    expect(readFileSync(marker, 'utf8')).toBe('{"format":7,"version":"3.0.0"}');
+  });
+
+  it('is one in a directory that cannot be made, is no directory, or takes no data', async () => {
+    workshop.write('home/file', '');
+    for (const directory of ['/proc/isobar', join(workshop.home, 'file')]) {
+      const ended = await workshop.run(['dev', '--directory', directory]);
+      expect(ended.stderr).toContain('STATE_DIRECTORY_UNUSABLE');
+      expect(ended.code).toBe(1);
+    }
+    const command = `ulimit -f 0; exec "${process.execPath}" "${CLI}" dev --directory "${cluster.directory}"`;
+    const full = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect(full.stderr).toContain('STATE_DIRECTORY_UNUSABLE');
+    expect(full.status).toBe(1);
+    await cluster.untilNothingRuns();
+  });
+
+  it('is one over state that is damaged', async () => {
+    await cluster.ask();
+    await cluster.ask('stop');
+    const log = join(cluster.directory, 'state', 'coordinator', 'coordinator.log');
+    writeFileSync(log, 'this is no log at all '.repeat(20));
+    expect(await expectFailure('STATE_DAMAGED', 1)).toContain('daemon local cannot be started');
+    expect(readFileSync(log, 'utf8')).toContain('no log at all');
+  });
+
+  it('is one whose supervisor has a directory that another cluster uses', async () => {
+    const shared = ['--supervisor', `name=a,directory=${join(workshop.home, 'shared')}`];
+    await cluster.ask(...shared);
+    const other = new DevCluster(workshop, 'other');
+    const ended = await other.dev(...shared);
+    expect(ended.stderr).toContain('STATE_DIRECTORY_OWNED');
+    expect(ended.code).toBe(1);
+    expect((await cluster.status()).state).toBe('ready');
+    await cluster.ask('stop');
+    await cluster.untilNothingRuns();
+  });
+});
+
+describe('a cluster that runs', () => {
+  it('is not another one because other options are given', async () => {
+    await cluster.ask('--supervisors', '1');
+    const other = await cluster.dev('--supervisors', '2');
+    expect(other.code).toBe(2);
+    expect(other.stderr).toContain('DEV_ALREADY_RUNNING');
+    expect(other.stderr).toContain('supervisor s1');
+    expect(await cluster.ask('--supervisors', '1')).toMatchObject({ outcome: 'running' });
+    await cluster.ask('stop');
+    // Once it is stopped it can become another one; without options it is as before.
+    expect(await cluster.ask('--supervisors', '2')).toMatchObject({ outcome: 'started' });
+    await cluster.ask('stop');
+    const { supervisors } = (await cluster.ask()) as { supervisors: { name: string }[] };
+    expect(supervisors.map(({ name }) => name)).toEqual(['s1', 's2']);
+  });
+
+  it('is started once by two commands at the same time', async () => {
+    const outcomes = await Promise.all([cluster.ask(), cluster.ask(), cluster.ask()]);
+    expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['running', 'running', 'started']);
+    const { keeper } = await cluster.status();
+    const keepers = workshop.processes().filter(({ kind }) => kind === 'other');
+    expect(keepers).toEqual([{ pid: keeper?.pid, kind: 'other' }]);
+  });
+
+  it('has its sockets elsewhere where its own name is too long for them', async () => {
+    const long = new DevCluster(workshop, join('d'.repeat(60), 'e'.repeat(60)));
+    const sockets = clusterSocketDirectory(long.directory);
+    expect(sockets.startsWith('/tmp/')).toBe(true);
+    await long.ask();
+    expect(readdirSync(sockets)).toContain('control.sock');
+    expect((await long.status()).state).toBe('ready');
+    await long.ask('stop');
+    expect(existsSync(sockets)).toBe(false);
+    await long.untilNothingRuns();
+  });
+
+  it('is not taken for running after the machine was started anew', async () => {
+    await cluster.ask();
+    await cluster.ask('stop');
+    // As a machine that lost power leaves it: sockets that nobody serves, owners of another boot whose pids are in use again.
+    mkdirSync(join(cluster.directory, 's'));
+    for (const name of ['keeper', 'control', 'coordinator', 'd-local'])
+      writeFileSync(join(cluster.directory, 's', `${name}.sock`), '');
+    for (const id of ['keeper', 'local', 'command']) {
+      const owner = { ...processIdentity(process.pid), boot: 'an earlier one' };
+      const owners = join(cluster.directory, 'daemons', id, 'owners');
+      writeFileSync(join(owners, '000000000099'), JSON.stringify(owner));
+    }
+    expect(await cluster.status()).toMatchObject({ state: 'stopped', keeper: null });
+    expect(await cluster.ask()).toMatchObject({ outcome: 'started', state: 'ready' });
+  });
+
+  it('says why a daemon does not stay alive, waits longer each time, and goes on once it can', async () => {
+    await cluster.ask();
+    const state = join(cluster.directory, 'state');
+    renameSync(state, `${state}-away`);
+    writeFileSync(state, 'not a directory');
+    process.kill(await cluster.pidOf('local'), 'SIGKILL');
+    const failing = await cluster.untilStatus(
+      'several failures',
+      ({ daemons: [local] }) => (local?.restarts ?? 0) >= 3,
+    );
+    expect(failing).toMatchObject({
+      state: 'not-ready',
+      daemons: [{ problem: { code: 'STATE_DIRECTORY_UNUSABLE' } }],
+    });
+    const shown = await cluster.dev('status');
+    expect(shown.stdout).toMatch(/local.*: STATE_DIRECTORY_UNUSABLE: .*state/);
+    expect(shown.code).toBe(1);
+    rmSync(state);
+    renameSync(`${state}-away`, state);
+    await cluster.untilStatus('ready again', (status) => status.state === 'ready');
+  });
+
+  it('says why a worker does not stay alive, and when it is tried again', async () => {
+    await cluster.ask('--set', 'worker.restart-backoff=2s');
+    const app = numbersApp(null).replace(
+      'prepare(context) {',
+      `prepare(context) { process.kill(process.pid, 'SIGKILL');`,
+    );
+    await cluster.submit(workshop.write('app.ts', app));
+    await cluster.untilStatus(
+      'a slot that backs off',
+      ({ supervisors: [one] }) =>
+        one?.slots.some(({ state, retryInMs }) => state === 'backing-off' && (retryInMs ?? 0) > 0) === true,
+    );
+    const shown = await cluster.dev('status');
+    expect(shown.stdout).toMatch(
+      /slot local:6700 is backing-off, tried again in .*WORKER_(LOST|START_FAILED)/,
+    );
+  });
+
+  it('ends all the same when its supervisor does not answer', async () => {
+    await cluster.ask('--supervisors', '2', '--set', 'supervisor.worker-stop-timeout=500ms');
+    process.kill(await cluster.pidOf('supervisor-s1'), 'SIGSTOP');
+    await cluster.ask('stop');
+    await cluster.untilNothingRuns();
+  });
+});
+
+describe('commands for a cluster', () => {
+  it('that is not there say so', async () => {
+    for (const words of [['status'], ['stop'], ['supervisor', 'stop', 'a'], ['supervisor', 'start', 'a']]) {
+      const ended = await cluster.dev(...words);
+      expect(ended.stderr).toContain('DAEMON_NOT_RUNNING');
+      expect(ended.code).toBe(4);
+    }
+    expect(existsSync(cluster.directory)).toBe(false);
+  });
+
+  it('name the supervisors that there are', async () => {
+    await cluster.ask('--supervisors', '2');
+    const unknown = await cluster.dev('supervisor', 'stop', 's3');
+    expect(unknown.code).toBe(2);
+    expect(unknown.stderr).toContain('SUPERVISOR_UNKNOWN');
+    expect(unknown.stderr).toContain('s1, s2');
+    const running = await cluster.dev('supervisor', 'start', 's1', '--supervisor', 'slots=9');
+    expect(running.stderr).toContain('DEV_ALREADY_RUNNING');
+  });
+
+  it('do not end Nimbus with the supervisor that shares its process', async () => {
+    await cluster.ask();
+    const ended = await cluster.dev('supervisor', 'stop', 'local', '--crash');
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain('shares its process');
+    await until('it still runs', () => workshop.processes().length === 2);
+  });
+});
