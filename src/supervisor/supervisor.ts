@@ -36,6 +36,9 @@ const KILL_REPEAT_MS = 500;
 const HEALTHY_MS = 10_000;
 const PROCESS_CHECK_MS = 500;
 const RETRY_MS = 200;
+/** Longest wait for workers that are left behind to announce themselves. */
+const HANDOVER_MS = 3000;
+const HANDOVER_POLL_MS = 10;
 const POSITION_INTERVAL_MS = 100;
 
 export type { Blobs } from './localiser.js';
@@ -212,7 +215,25 @@ class RunningSupervisor implements Supervisor {
   async close(options: { stopWorkers?: boolean } = {}): Promise<void> {
     if (options.stopWorkers === true && !this.#isClosed) await this.#stopWorkers();
     this.#isClosed = true;
+    const left = [...this.#slots.values()].flatMap(({ worker }) => worker?.workerId ?? []);
     await this.#shutdown.close();
+    if (this.#options.keeper === null && left.length > 0) await this.#untilAnnounced(left);
+  }
+
+  /** Workers that are left speak for themselves before this session ends: nobody is to take the machine for gone. */
+  async #untilAnnounced(workerIds: readonly string[]): Promise<void> {
+    const deadlineMs = performance.now() + HANDOVER_MS;
+    while (performance.now() < deadlineMs) {
+      try {
+        const announced = await this.#options.coordination.listWorkerLiveness();
+        if (workerIds.every((id) => announced.some(({ workerId }) => workerId === id))) return;
+      } catch (error) {
+        // Without a coordinator nothing moves.
+        this.#logger.debug('supervisor.not-handed-over', { message: String(error) });
+        return;
+      }
+      await new Promise<void>((done) => setTimeout(done, HANDOVER_POLL_MS));
+    }
   }
 
   #ports(): number[] {
