@@ -8,3 +8,5 @@ export { preferredMatcher } from './preferred-matcher.js';
 export { preMapping } from './pre-mapping.js';
 export { simpleMatcher } from './simple-matcher.js';
 export { tasksBalancedMatcher } from './tasks-balanced-matcher.js';
+export { LoadHeap } from './load-heap.js';
+export { heaviestFirst } from './tasks-balanced-matcher.js';

@@ -56,6 +56,24 @@ export class LoadHeap {
     this.#down(last, this.#place[last]!);
   }
 
+  /** The `count` least ones in order. Cost: O(count²), for small counts. */
+  least(count: number): number[] {
+    const heap = this.#heap;
+    const result: number[] = [];
+    // Places whose parents were taken already; the least of them is next.
+    const open = heap.length > 0 ? [0] : [];
+    while (result.length < count && open.length > 0) {
+      let least = 0;
+      for (let index = 1; index < open.length; index++) {
+        if (this.#isBefore(heap[open[index]!]!, heap[open[least]!]!)) least = index;
+      }
+      const [place] = open.splice(least, 1) as [number];
+      result.push(heap[place]!);
+      for (const child of [2 * place + 1, 2 * place + 2]) if (child < heap.length) open.push(child);
+    }
+    return result;
+  }
+
   #isBefore(a: number, b: number): boolean {
     const { loads, ownerOf, ties } = this.#keys;
     const difference =

@@ -1,0 +1,71 @@
+/** A proof that no assignment can do better: the smallest largest load that the numbers allow. */
+import { type BalanceProblem, nearlyEqual } from './balance-problem.js';
+
+/**
+ * The largest of: what a machine carries anyway; the average that filling from below needs; for each k the k-th heaviest
+ * groups, which share machines as soon as there are more of them than machines.
+ *
+ * Whole loads have a whole bound. Cost: O(groups log groups + machines log machines).
+ */
+export function largestLoadBound({ fixedLoads, places, loads }: BalanceProblem): number {
+  const fixed = Float64Array.from(fixedLoads).sort();
+  const machines = fixed.length;
+  if (machines === 0) return 0;
+  const heaviest = Float64Array.from(loads).sort().reverse();
+  const usable = Float64Array.from([...fixedLoads].filter((_, machine) => places[machine]! > 0)).sort();
+  let bound = fixed[machines - 1]!;
+  if (usable.length > 0) {
+    bound = Math.max(bound, filled(usable, sum(loads)));
+    bound = Math.max(bound, usable[0]! + (heaviest[0] ?? 0));
+    // Of any k·m + 1 groups some machine holds k + 1, each at least as heavy as the lightest of them.
+    for (let k = 1; k * usable.length < heaviest.length; k++) {
+      const lightest = heaviest[k * usable.length]!;
+      bound = Math.max(bound, usable[0]! + (k + 1) * lightest);
+    }
+  }
+  const isWhole = Number.isInteger;
+  if (fixedLoads.every(isWhole) && loads.every(isWhole)) {
+    const rounded = Math.round(bound);
+    return nearlyEqual(rounded, bound) ? rounded : Math.ceil(bound);
+  }
+  return bound;
+}
+
+/** The level that is reached when `total` is poured over machines of these loads (ascending). */
+function filled(ascending: Float64Array, total: number): number {
+  let poured = total;
+  let below = 0;
+  for (let count = 1; count <= ascending.length; count++) {
+    below += ascending[count - 1]!;
+    const level = (below + poured) / count;
+    if (count === ascending.length || level <= ascending[count]!) return level;
+  }
+  poured = 0;
+  return poured;
+}
+
+function sum(values: Float64Array): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}
+
+/**
+ * How many groups must leave the machines that are too full for `level`: on each as few of the heaviest as suffice.
+ */
+export function fewestMoves(problem: BalanceProblem, level: number): number {
+  const { fixedLoads, loads, current } = problem;
+  const groupsOf: number[][] = Array.from(fixedLoads, () => []);
+  for (const [group, machine] of current.entries()) if (machine >= 0) groupsOf[machine]!.push(loads[group]!);
+  let moves = 0;
+  for (const [machine, own] of groupsOf.entries()) {
+    let excess = fixedLoads[machine]! + own.reduce((total, load) => total + load, 0) - level;
+    own.sort((a, b) => b - a);
+    for (const load of own) {
+      if (excess <= 0 || nearlyEqual(excess, 0)) break;
+      excess -= load;
+      moves++;
+    }
+  }
+  return moves;
+}
