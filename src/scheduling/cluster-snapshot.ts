@@ -2,7 +2,7 @@
 import type { ExecutorRange } from './assignment.js';
 import type { PlannedExecutor } from './executors.js';
 import { compareText } from './order.js';
-import type { ClusterComponent, OfferedResources, PlacementRules } from './resources.js';
+import type { BalanceRules, ClusterComponent, OfferedResources, PlacementRules } from './resources.js';
 
 /** A place for one worker. */
 export interface Slot {
@@ -40,6 +40,7 @@ export interface ClusterTopology {
   /** In any order. Not given: only its executors are known. */
   readonly components?: readonly ClusterComponent[];
   readonly rules?: PlacementRules;
+  readonly balance?: BalanceRules;
 }
 
 /** A slot with the executors of one topology. */

@@ -85,3 +85,6 @@ export {
   taskBalancedSharing,
 } from './slot-sharing/index.js';
 export { coldStart } from './strategies/balanced/cold-start.js';
+export type { BalancedOptions } from './strategies/balanced/balanced.js';
+export { balancedStrategy } from './strategies/balanced/balanced.js';
+export type { BalanceRules, LoadBalanceMode } from './resources.js';

@@ -46,7 +46,29 @@ export interface ClusterComponent {
   readonly sharedMemory?: readonly SharedMemory[];
   /** What it reads, one entry per input. */
   readonly inputs?: readonly ComponentEdge[];
+  /** Executors of components with the same name may share a slot; not given: `default`. */
+  readonly slotSharingGroup?: string;
+  /** The i-th executors of components with the same name share a slot. */
+  readonly coLocationGroup?: string;
+  /** What one executor weighs, from 0; not given: 1, and 0 for a system component. */
+  readonly load?: number;
+  /** May a running executor be stopped and started elsewhere? Not given: yes. */
+  readonly isMovable?: boolean;
 }
+
+/** What a topology says about balance; what it does not say holds for the cluster. */
+export interface BalanceRules {
+  readonly mode?: LoadBalanceMode;
+  readonly sharing?: 'local-input-preferred' | 'task-balanced';
+  /** As many slots as the largest parallelism of each slot sharing group, whatever number of workers is wanted. */
+  readonly usesMaxParallelism?: boolean;
+}
+
+/**
+ * `none`: a machine is filled before the next one. `slots`: slots in use are spread over machines. `tasks`: load is spread
+ * over slots and machines. `min-resources`: as few machines as possible.
+ */
+export type LoadBalanceMode = 'none' | 'slots' | 'tasks' | 'min-resources';
 
 /** Which executors keep apart. Names that the topology does not have are ignored. */
 export interface PlacementConstraints {

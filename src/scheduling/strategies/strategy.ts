@@ -15,6 +15,8 @@ export interface SchedulingResult {
   readonly unplaced: ReadonlyMap<string, Unplaced>;
   /** What was thrown while one topology was placed; it has its old workers, and the others are not affected. */
   readonly failures: ReadonlyMap<string, unknown>;
+  /** Sentences that explain the result: what was balanced, how near it is to the best, what was moved and why. */
+  readonly notes?: readonly string[];
   /** Elementary steps that were taken, for tests of how work grows. */
   readonly steps: number;
 }

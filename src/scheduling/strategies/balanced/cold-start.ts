@@ -14,12 +14,8 @@ import {
   UNKNOWN_PROFILE,
 } from '../../slot-matching/index.js';
 import type { SharingGraph, SlotSharing } from '../../slot-sharing/index.js';
-import {
-  type LoadBalanceMode,
-  machineChoiceOf,
-  shareSlots,
-  type SlotSharingStrategy,
-} from './load-balance-mode.js';
+import type { LoadBalanceMode } from '../../resources.js';
+import { machineChoiceOf, shareSlots, type SlotSharingStrategy } from './load-balance-mode.js';
 
 export interface ColdStart {
   readonly graph: SharingGraph;

@@ -7,13 +7,8 @@ import {
   type SlotSharing,
   taskBalancedSharing,
 } from '../../slot-sharing/index.js';
+import type { LoadBalanceMode } from '../../resources.js';
 import type { MachineChoice } from '../../slot-matching/index.js';
-
-/**
- * `none`: a machine is filled before the next one. `slots`: slots in use are spread over machines. `tasks`: tasks are spread
- * over slots and machines. `min-resources`: as few machines as possible.
- */
-export type LoadBalanceMode = 'none' | 'slots' | 'tasks' | 'min-resources';
 
 export type SlotSharingStrategy = 'local-input-preferred' | 'task-balanced' | 'subtask-index';
 

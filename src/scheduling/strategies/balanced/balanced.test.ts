@@ -1,0 +1,206 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ClusterSnapshot, ClusterTopology, PlacedWorker } from '../../cluster-snapshot.js';
+import { computeExecutors } from '../../executors.js';
+import { numberTasks } from '../../numbering.js';
+import type { LoadBalanceMode } from '../../resources.js';
+import { validateAssignment } from '../../validate-assignment.js';
+import { type BalancedOptions, balancedStrategy } from './balanced.js';
+
+const seed = 20_265;
+const TASKS: BalancedOptions = { mode: 'tasks', improves: true, moveBudget: Infinity };
+
+function topologyOf(
+  id: string,
+  counts: Readonly<Record<string, number>>,
+  more: Partial<ClusterTopology> = {},
+): ClusterTopology {
+  const entries = Object.entries(counts);
+  const executors = computeExecutors(numberTasks(entries), new Map(entries));
+  const names = Object.keys(counts);
+  return {
+    id,
+    workers: 1,
+    executors,
+    components: names.map((name, index) => ({
+      id: name,
+      kind: index === 0 ? 'spout' : 'bolt',
+      resources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 },
+      inputs: index === 0 ? [] : [{ from: names[index - 1]!, grouping: 'shuffle' }],
+    })),
+    balance: { usesMaxParallelism: true },
+    ...more,
+  };
+}
+
+function clusterOf(
+  slots: readonly number[],
+  topologies: readonly ClusterTopology[],
+  placement: ClusterSnapshot['placement'] = new Map(),
+): ClusterSnapshot {
+  return {
+    supervisors: slots.flatMap((count, index) =>
+      count < 0
+        ? []
+        : [{ id: `m${index}`, host: `m${index}`, ports: Array.from({ length: count }, (_, port) => port) }],
+    ),
+    topologies,
+    placement,
+  };
+}
+
+function executorsPerMachine(workers: readonly PlacedWorker[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { supervisor, executors } of workers)
+    counts[supervisor] = (counts[supervisor] ?? 0) + executors.length;
+  return counts;
+}
+
+const pipeline = topologyOf('t', { source: 2, map: 4, sink: 6 });
+
+describe('the strategy balanced', () => {
+  it('spreads 2, 4 and 6 executors evenly over three machines where Flink without balance does not', () => {
+    const cluster = clusterOf([3, 3, 3], [pipeline]);
+    const placed = (mode: LoadBalanceMode): number[] =>
+      Object.values(
+        executorsPerMachine(balancedStrategy({ ...TASKS, mode })(cluster).placement.get('t')!),
+      ).sort();
+    expect(placed('tasks')).toEqual([4, 4, 4]);
+    expect(placed('none')).toEqual([4, 8]);
+  });
+
+  it('gives parallelism 1, 2 and 3 two executors on each of three machines', () => {
+    const small = topologyOf('t', { a: 1, b: 2, c: 3 });
+    const { placement } = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [small]));
+    expect(executorsPerMachine(placement.get('t')!)).toEqual({ m0: 2, m1: 2, m2: 2 });
+  });
+
+  it('goes to 6/6 when a machine is lost and back to 4/4/4 by two moves when it returns', () => {
+    const first = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline])).placement.get('t')!;
+    const left = first.filter(({ supervisor }) => supervisor !== 'm2');
+    const lost = balancedStrategy(TASKS)(clusterOf([3, 3, -1], [pipeline], new Map([['t', left]])));
+    expect(executorsPerMachine(lost.placement.get('t')!)).toEqual({ m0: 6, m1: 6 });
+    const back = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline], lost.placement));
+    expect(executorsPerMachine(back.placement.get('t')!)).toEqual({ m0: 4, m1: 4, m2: 4 });
+    expect(back.notes?.join(' ')).toContain('2 running workers move; at least 2 must');
+    const again = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline], back.placement));
+    expect(again.placement).toEqual(back.placement);
+  });
+
+  it('never moves what may not move, and balances around it', () => {
+    const stateful = {
+      ...pipeline,
+      components: pipeline.components!.map((one) => ({ ...one, isMovable: false })),
+    };
+    const first = balancedStrategy(TASKS)(clusterOf([3, 3], [stateful])).placement;
+    const later = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [stateful, topologyOf('u', { x: 3 })], first));
+    expect(later.placement.get('t')).toEqual(first.get('t'));
+    expect(executorsPerMachine(later.placement.get('u')!)).toEqual({ m2: 3 });
+  });
+
+  it('counts the load of all topologies', () => {
+    const heavy = topologyOf('a', { x: 6 }, { workers: 2, balance: {} });
+    const { placement } = balancedStrategy(TASKS)(clusterOf([4, 4, 4], [heavy, topologyOf('b', { y: 3 })]));
+    expect(executorsPerMachine(placement.get('b')!)).toEqual({ m2: 3 });
+  });
+
+  it('weighs executors as they are declared', () => {
+    const base = topologyOf('t', { heavy: 1, light: 3 });
+    const weighted = {
+      ...base,
+      workers: 4,
+      balance: {},
+      components: base.components!.map((one) => ({
+        ...one,
+        slotSharingGroup: one.id,
+        load: one.id === 'heavy' ? 3 : 1,
+      })),
+    };
+    const { placement } = balancedStrategy(TASKS)(clusterOf([4, 4], [weighted]));
+    expect(Object.values(executorsPerMachine(placement.get('t')!)).sort()).toEqual([1, 3]);
+  });
+
+  it('lets no topology take all slots when they are short', () => {
+    const topologies = ['a', 'b', 'c'].map((id) => topologyOf(id, { x: 8 }));
+    const { placement, unplaced } = balancedStrategy(TASKS)(clusterOf([4, 4], topologies));
+    expect(topologies.map(({ id }) => placement.get(id)!.length)).toEqual([3, 3, 2]);
+    expect(unplaced.size).toBe(0);
+  });
+
+  const anyTopology = fc.tuple(
+    fc.dictionary(fc.constantFrom('a', 'b', 'c', '__acker'), fc.integer({ min: 1, max: 6 }), { minKeys: 1 }),
+    fc.integer({ min: 1, max: 5 }),
+    fc.constantFrom<LoadBalanceMode>('none', 'slots', 'tasks', 'min-resources'),
+    fc.boolean(),
+  );
+  const anyCluster = fc.tuple(
+    fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 5 }),
+    fc.array(anyTopology, { minLength: 1, maxLength: 3 }),
+  );
+
+  it('returns sound placements, keeps what runs, and forgets no executor while there is a slot', () => {
+    fc.assert(
+      fc.property(
+        anyCluster,
+        fc.array(fc.integer({ min: -1, max: 4 }), { maxLength: 5 }),
+        ([slots, specs], later) => {
+          const topologies = specs.map(([counts, workers, mode, usesMaxParallelism], index) =>
+            topologyOf(`t${index}`, counts, { workers, balance: { mode, usesMaxParallelism } }),
+          );
+          const first = clusterOf(slots, topologies);
+          const result = balancedStrategy(TASKS)(first);
+          check(first, result);
+          // Machines go, come and change; what was on a lost machine is lost.
+          const machines = later.length === 0 ? slots : later;
+          const alive = new Map(
+            [...result.placement].map(([id, workers]) => [
+              id,
+              workers.filter(({ supervisor, port }) => (machines[Number(supervisor.slice(1))] ?? -1) > port),
+            ]),
+          );
+          const second = clusterOf(machines, topologies, alive);
+          const next = balancedStrategy({ ...TASKS, moveBudget: 0 })(second);
+          check(second, next);
+          for (const [id, workers] of alive) {
+            for (const worker of workers) {
+              const now = next.placement
+                .get(id)!
+                .find((one) => one.supervisor === worker.supervisor && one.port === worker.port);
+              expect(now?.executors).toEqual(expect.arrayContaining([...worker.executors]));
+            }
+          }
+          check(second, balancedStrategy(TASKS)(second));
+        },
+      ),
+      { seed, numRuns: 300 },
+    );
+  });
+
+  it('does not depend on the order of its input', () => {
+    fc.assert(
+      fc.property(anyCluster, ([slots, specs]) => {
+        const topologies = specs.map(([counts, workers, mode], index) =>
+          topologyOf(`t${index}`, counts, { workers, balance: { mode } }),
+        );
+        const cluster = clusterOf(slots, topologies);
+        const turned = {
+          ...cluster,
+          supervisors: [...cluster.supervisors].reverse(),
+          topologies: topologies
+            .map((one) => ({ ...one, executors: [...one.executors].reverse() }))
+            .reverse(),
+        };
+        expect(balancedStrategy(TASKS)(turned).placement).toEqual(balancedStrategy(TASKS)(cluster).placement);
+      }),
+      { seed, numRuns: 300 },
+    );
+  });
+});
+
+function check(cluster: ClusterSnapshot, result: ReturnType<ReturnType<typeof balancedStrategy>>): void {
+  expect([...result.failures]).toEqual([]);
+  expect([...validateAssignment(cluster, result)]).toEqual([]);
+  const total = cluster.supervisors.reduce((sum, { ports }) => sum + ports.length, 0);
+  const isEnough = total >= cluster.topologies.length;
+  if (isEnough && cluster.placement.size === 0) expect(result.unplaced.size).toBe(0);
+}

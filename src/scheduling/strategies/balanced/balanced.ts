@@ -1,0 +1,228 @@
+/**
+ * The strategy `balanced`: executors share slots, slots are spread over machines by the load-balance mode, over all
+ * topologies together. Under `tasks` the balance is improved beyond the greedy pass and restored by few moves when machines
+ * were lost or came. Source: Flink's FLIP-370 for the steps; the search for less imbalance and fewer moves is our own.
+ *
+ * Invariants
+ * B1  What runs stays unless moving it makes the spread better, and only groups that may move do, at most `moveBudget`.
+ * B2  No executor is without a worker while its topology has one.
+ * B3  The same snapshot gives the same result.
+ */
+import { balanceGroups, type BalanceProblem } from '../../balance/index.js';
+import { WorkingCluster } from '../../cluster.js';
+import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Slot } from '../../cluster-snapshot.js';
+import type { LoadBalanceMode } from '../../resources.js';
+import { chooseMachines } from '../../slot-matching/index.js';
+import { fairShares } from '../../fair-shares.js';
+import { fillLiveWorkers } from '../even/fill-live-workers.js';
+import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
+import { machineChoiceOf } from './load-balance-mode.js';
+import { groupTopology, type SlotGroup, wantedSlots } from './slot-groups.js';
+
+export interface BalancedOptions {
+  /** Of the cluster; a topology may have its own. */
+  readonly mode: LoadBalanceMode;
+  readonly sharing?: 'local-input-preferred' | 'task-balanced';
+  /** Improve the greedy result, and restore a balance that was lost. Off: exactly Flink's steps. */
+  readonly improves: boolean;
+  /** Workers that run and may be moved in this round. */
+  readonly moveBudget: number;
+}
+
+/** A group with the topology that it belongs to. */
+interface OpenGroup {
+  readonly topologyId: string;
+  readonly group: SlotGroup;
+}
+
+interface RunningGroup extends OpenGroup {
+  readonly worker: PlacedWorker;
+}
+
+export function balancedStrategy(options: BalancedOptions): Strategy {
+  return (snapshot) => new BalancedRound(snapshot, options).run();
+}
+
+class BalancedRound {
+  readonly #snapshot: ClusterSnapshot;
+  readonly #options: BalancedOptions;
+  readonly #cluster: WorkingCluster;
+  readonly #machines: readonly string[];
+  readonly #failures = new Map<string, unknown>();
+  readonly #notes: string[] = [];
+
+  constructor(snapshot: ClusterSnapshot, options: BalancedOptions) {
+    this.#snapshot = snapshot;
+    this.#options = options;
+    this.#cluster = new WorkingCluster(snapshot);
+    this.#machines = this.#cluster.supervisorIds();
+  }
+
+  run(): SchedulingResult {
+    const byMode = new Map<LoadBalanceMode, OpenGroup[]>();
+    const running: RunningGroup[] = [];
+    const topologies = [...this.#snapshot.topologies].sort((a, b) => (a.id < b.id ? -1 : 1));
+    const shares = this.#fairShares(topologies);
+    for (const topology of topologies) {
+      const { id } = topology;
+      const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
+      const mode = topology.balance?.mode ?? this.#options.mode;
+      const workers = this.#cluster.workersOf(id);
+      try {
+        const sharing = topology.balance?.sharing ?? this.#options.sharing;
+        const grouped = groupTopology(topology, workers, {
+          mode,
+          maxSlots: workers.length + (shares.get(id) ?? 0),
+          ...(sharing === undefined ? {} : { sharing }),
+        });
+        const movable = isAsked && mode === 'tasks';
+        for (const { worker, group } of grouped.running) {
+          const isMovable = movable && group.isMovable && this.#cluster.isAssignable(worker);
+          running.push({ topologyId: id, worker, group: { ...group, isMovable } });
+        }
+        if (!isAsked) continue;
+        const open = byMode.get(mode) ?? [];
+        byMode.set(mode, open);
+        for (const group of grouped.open) open.push({ topologyId: id, group });
+      } catch (error) {
+        this.#failures.set(id, error);
+      }
+    }
+    for (const [mode, open] of byMode) if (mode !== 'tasks') this.#placeBySlots(mode, open);
+    this.#placeByLoad(byMode.get('tasks') ?? [], running);
+    for (const { id } of topologies) {
+      if (this.#failures.has(id) || !(this.#snapshot.scheduleOnly?.has(id) ?? true)) continue;
+      fillLiveWorkers(this.#cluster, id);
+    }
+    return this.#result(topologies);
+  }
+
+  /** New slots for each topology that needs some: what it wants, or where slots are short, equal parts. */
+  #fairShares(topologies: readonly ClusterTopology[]): ReadonlyMap<string, number> {
+    const wanted = topologies.flatMap((topology): (readonly [string, number])[] => {
+      const { id, executors } = topology;
+      if (!(this.#snapshot.scheduleOnly?.has(id) ?? true) || !this.#cluster.hasUnassigned(id)) return [];
+      const slots = Math.min(executors.length, wantedSlots(topology));
+      return [[id, slots - this.#cluster.assignedWorkers(id)]];
+    });
+    return fairShares(wanted, this.#cluster.freeSlotCount);
+  }
+
+  /** Machines are chosen by slots in use; groups go to their slots in order, machine by machine. */
+  #placeBySlots(mode: LoadBalanceMode, open: readonly OpenGroup[]): void {
+    const machines = this.#machines.map((id) => {
+      const used = this.#cluster.usedPorts(id).length;
+      return { slots: used + this.#cluster.availablePorts(id).length, used };
+    });
+    const { perMachine } = chooseMachines(machineChoiceOf(mode), machines, open.length, 0);
+    let next = 0;
+    for (const [index, supervisor] of this.#machines.entries()) {
+      const ports = this.#cluster.availablePorts(supervisor).slice(0, perMachine[index]!);
+      for (const port of ports) {
+        const { topologyId, group } = open[next++]!;
+        this.#cluster.assign({ supervisor, port }, topologyId, group.executors);
+      }
+    }
+  }
+
+  /** All groups that may be placed or moved, over all machines, by what machines carry. */
+  #placeByLoad(open: readonly OpenGroup[], running: readonly RunningGroup[]): void {
+    const movable = this.#options.improves ? running.filter(({ group }) => group.isMovable) : [];
+    if (open.length === 0 && movable.length === 0) return;
+    const indexOf = new Map(this.#machines.map((id, index) => [id, index]));
+    const places = Int32Array.from(this.#machines, (id) => this.#cluster.availablePorts(id).length);
+    const fixedLoads = new Float64Array(this.#machines.length);
+    const isCounted = new Set<OpenRunning>(movable);
+    for (const one of this.#allRunning(running)) {
+      const machine = indexOf.get(one.worker.supervisor);
+      if (machine === undefined) continue;
+      if (isCounted.has(one)) places[machine]!++;
+      else fixedLoads[machine]! += one.group.load;
+    }
+    // A machine on which nothing may be placed is not there for balance.
+    const usable = [...places.keys()].filter((machine) => places[machine]! > 0);
+    const compact = new Map(usable.map((machine, index) => [machine, index]));
+    const groups: readonly OpenGroup[] = [...open, ...movable];
+    const problem: BalanceProblem = {
+      fixedLoads: Float64Array.from(usable, (machine) => fixedLoads[machine]!),
+      places: Int32Array.from(usable, (machine) => places[machine]!),
+      loads: Float64Array.from(groups, ({ group }) => group.load),
+      current: Int32Array.from([
+        ...open.map(() => -1),
+        ...movable.map(({ worker }) => compact.get(indexOf.get(worker.supervisor)!) ?? -1),
+      ]),
+    };
+    const { improves, moveBudget } = this.#options;
+    const balance = balanceGroups(problem, { improves, moveBudget: improves ? moveBudget : 0 });
+    const machineOf = (index: number): string | undefined => {
+      const machine = usable[balance.assigned[index]!];
+      return machine === undefined ? undefined : this.#machines[machine];
+    };
+    for (const index of balance.moves) this.#cluster.freeSlot(movable[index - open.length]!.worker);
+    for (const index of [...open.keys(), ...balance.moves]) {
+      const supervisor = machineOf(index);
+      const port = supervisor === undefined ? undefined : this.#cluster.availablePorts(supervisor)[0];
+      if (supervisor === undefined || port === undefined) continue;
+      const { topologyId, group } = groups[index]!;
+      this.#cluster.assign({ supervisor, port }, topologyId, group.executors);
+    }
+    this.#note(open.length, balance);
+  }
+
+  /** Workers placed by slots in this round count as load too. */
+  #allRunning(running: readonly RunningGroup[]): readonly OpenRunning[] {
+    const known = new Set(running.map(({ worker }) => `${worker.supervisor}:${worker.port}`));
+    const added: OpenRunning[] = [];
+    for (const topology of this.#snapshot.topologies) {
+      if ((topology.balance?.mode ?? this.#options.mode) === 'tasks') continue;
+      for (const worker of this.#cluster.workersOf(topology.id)) {
+        if (known.has(`${worker.supervisor}:${worker.port}`)) continue;
+        const grouped = groupTopology(topology, [worker], { mode: 'none', maxSlots: 1 });
+        added.push({ worker, group: grouped.running[0]!.group });
+      }
+    }
+    return [...running, ...added];
+  }
+
+  #note(placed: number, balance: ReturnType<typeof balanceGroups>): void {
+    const { spread, lowerBound, moves, movesBound, reachable } = balance;
+    const optimal = spread.max <= lowerBound ? 'optimal' : `no placement is below ${figure(lowerBound)}`;
+    this.#notes.push(`Load per machine ${figure(spread.min)} to ${figure(spread.max)} (${optimal}).`);
+    if (placed > 0) this.#notes.push(`${placed} ${placed === 1 ? 'worker was' : 'workers were'} placed.`);
+    if (moves.length > 0) {
+      this.#notes.push(
+        `${moves.length} running ${moves.length === 1 ? 'worker moves' : 'workers move'}; at least ${movesBound} must.`,
+      );
+    }
+    if (reachable.max < spread.max || reachable.min > spread.min) {
+      this.#notes.push(
+        `Further moves will bring it to ${figure(reachable.min)} to ${figure(reachable.max)}.`,
+      );
+    }
+  }
+
+  #result(topologies: readonly ClusterTopology[]): SchedulingResult {
+    const unplaced = new Map<string, Unplaced>();
+    for (const { id } of topologies) {
+      if (!this.#cluster.hasUnassigned(id)) continue;
+      const free = this.#cluster.freeSlotCount;
+      unplaced.set(id, {
+        executors: this.#cluster.unassignedExecutors(id),
+        reason:
+          `needs a slot; ${free} ${free === 1 ? 'is' : 'are'} free. ` +
+          'Add a supervisor, raise supervisor.slots, or stop another topology.',
+      });
+    }
+    const placement = this.#cluster.placement();
+    return { placement, unplaced, failures: this.#failures, notes: this.#notes, steps: this.#cluster.steps };
+  }
+}
+
+interface OpenRunning {
+  readonly worker: Slot;
+  readonly group: SlotGroup;
+}
+
+function figure(load: number): string {
+  return Number.isInteger(load) ? String(load) : load.toFixed(2);
+}
