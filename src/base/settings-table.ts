@@ -29,18 +29,67 @@ export interface SettingDefinition {
   /** `topology`: the file and `--set` may give it. `cluster`: the daemons' configuration only. */
   readonly scope: 'topology' | 'cluster';
   readonly what: string;
-  readonly storm?: readonly { readonly name: string; readonly unit: AliasUnit }[];
-  readonly flink?: readonly { readonly name: string; readonly unit: AliasUnit }[];
+  readonly storm?: readonly Alias[];
+  readonly flink?: readonly Alias[];
+}
+
+/** The name of a setting in another system. */
+interface Alias {
+  readonly name: string;
+  readonly unit: AliasUnit;
+  /** Values there that have another name here. */
+  readonly values?: Readonly<Record<string, string>>;
 }
 
 export const SETTINGS_TABLE = {
   'topology.workers': {
-    kind: 'integer',
+    kind: 'count-or-auto',
     default: 1,
     minimum: 1,
     maximum: 100_000,
     scope: 'topology',
-    what: 'Worker processes of the topology.',
+    what: 'Worker processes of the topology: a number, or `max-parallelism` for as many as the largest parallelism (of each slot sharing group), as Flink counts slots.',
+    choices: ['max-parallelism'],
+  },
+  'scheduling.strategy': {
+    kind: 'choice',
+    default: 'balanced',
+    scope: 'cluster',
+    what: 'Who decides which executors run where: `balanced` (by `load-balance.mode`) or `even` (as Storm: round robin over slots).',
+    choices: ['balanced', 'even'],
+  },
+  'load-balance.mode': {
+    kind: 'choice',
+    default: 'tasks',
+    scope: 'topology',
+    what: 'What the strategy `balanced` spreads: `tasks` (load over slots and machines), `slots` (slots in use over machines), `none` (a machine is filled before the next), `min-resources` (as few machines as possible).',
+    choices: ['tasks', 'slots', 'none', 'min-resources'],
+    flink: [
+      { name: 'taskmanager.load-balance.mode', unit: 'plain' },
+      { name: 'cluster.evenly-spread-out-slots', unit: 'plain', values: { true: 'slots', false: 'none' } },
+    ],
+  },
+  'scheduling.slot-sharing': {
+    kind: 'choice',
+    default: 'by-mode',
+    scope: 'topology',
+    what: 'Which executors share a slot: `task-balanced` (equal numbers), `local-input-preferred` (with those that they read from), or what the mode stands for: the first under `tasks`, else the second.',
+    choices: ['by-mode', 'task-balanced', 'local-input-preferred'],
+    flink: [
+      {
+        name: 'slot.sharing-strategy',
+        unit: 'plain',
+        values: { LOCAL_INPUT_PREFERRED: 'local-input-preferred', TASK_BALANCED_PREFERRED: 'task-balanced' },
+      },
+    ],
+  },
+  'scheduling.moves-per-round': {
+    kind: 'integer',
+    default: 4,
+    minimum: 0,
+    maximum: 100_000,
+    scope: 'cluster',
+    what: 'Running workers that one scheduling round may move to restore balance under `load-balance.mode` `tasks`; 0: none ever moves by itself.',
   },
   'topology.tasks': {
     kind: 'integer',

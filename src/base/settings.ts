@@ -36,15 +36,23 @@ interface Alias {
   readonly name: string;
   readonly unit: string;
   readonly system: 'Storm' | 'Flink';
+  readonly values: Readonly<Record<string, string>>;
+}
+
+function aliasOf({
+  unit,
+  values = {},
+}: NonNullable<SettingDefinition['flink']>[number]): Omit<Alias, 'name' | 'system'> {
+  return { unit, values };
 }
 
 const ALIASES: ReadonlyMap<string, Alias> = new Map<string, Alias>(
   [...DEFINITIONS].flatMap(([name, definition]) => [
     ...(definition.storm ?? []).map(
-      (alias) => [alias.name, { name, unit: alias.unit, system: 'Storm' }] as const,
+      (alias) => [alias.name, { name, ...aliasOf(alias), system: 'Storm' }] as const,
     ),
     ...(definition.flink ?? []).map(
-      (alias) => [alias.name, { name, unit: alias.unit, system: 'Flink' }] as const,
+      (alias) => [alias.name, { name, ...aliasOf(alias), system: 'Flink' }] as const,
     ),
   ]),
 );
@@ -93,7 +101,11 @@ export function compileSettings(...layers: readonly RawSettings[]): Settings {
         continue;
       }
       givenBy.set(name, key);
-      const parsed = parseSetting(definition, raw, alias?.unit);
+      const parsed = parseSetting(
+        definition,
+        alias === undefined ? raw : translated(definition, raw, alias),
+        alias?.unit,
+      );
       if ('fault' in parsed) faults.push({ name: key, message: `${key}: ${parsed.fault}` });
       else values[name] = parsed.value;
     }
@@ -120,6 +132,13 @@ export function parseDurationMs(raw: unknown): number | undefined {
 /** Parses a size as people write it (`"64KB"`, `"1.5GB"`, a number of bytes) into bytes; undefined if it is none. */
 export function parseByteCount(raw: unknown): number | undefined {
   return parseWithUnit(raw, BYTE_UNITS, null);
+}
+
+/** A value as this product names it: other systems write choices in capitals with underscores. */
+function translated({ kind }: SettingDefinition, raw: unknown, { values }: Alias): unknown {
+  if (kind !== 'choice' || (typeof raw !== 'string' && typeof raw !== 'boolean')) return raw;
+  const text = String(raw);
+  return values[text] ?? text.toLowerCase().replaceAll('_', '-');
 }
 
 function parseSetting(

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterStatus, SubmitRequest, SubmitResult, TopologyStatus } from '../api/index.js';
 import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
+import { planTopology } from '../scheduling/index.js';
 import {
   type LocalCluster,
   prepareSubmission,
@@ -111,7 +112,7 @@ class Session {
     const { topologySettings, check, file } = this.#options;
     this.#display.preparing(`${check ? 'checking, bundling' : 'bundling'} and starting ${file}`);
     const { bundle, description } = await this.#prepare();
-    this.#refuseTooManyWorkers(description.settings);
+    this.#refuseTooManyWorkers(description);
     this.#bolts = graphStages(description).flat();
     await this.#cluster.control();
     for (const name of this.#cluster.stoppedTopologies) {
@@ -171,10 +172,11 @@ class Session {
     }
   }
 
-  #refuseTooManyWorkers(fileSettings: Submission['description']['settings']): void {
+  #refuseTooManyWorkers(description: Submission['description']): void {
     const { clusterSettings, topologySettings } = this.#options;
-    const settings = compileSettings(clusterSettings, fileSettings, topologySettings);
-    const [workers, slots] = [settings['topology.workers'], settings['supervisor.slots']];
+    const settings = compileSettings(clusterSettings, description.settings, topologySettings);
+    const { topologyWorkers: workers } = planTopology(description, settings);
+    const slots = settings['supervisor.slots'];
     if (workers <= slots) return;
     const message = `topology.workers (${workers}) is more than supervisor.slots (${slots})`;
     throw new IsobarError('SETTINGS_INVALID', message, {

@@ -9,10 +9,13 @@ import { hasCode, type Logger, type Settings } from '../base/index.js';
 import { type Coordination, isTerminal, type WorkerHeartbeat } from '../coordination/index.js';
 import {
   type Assignment,
+  balancedStrategy,
+  executorLoads,
   type RoundSupervisor,
   type RoundTopology,
   schedulingRound,
   type SlotAssignment,
+  type Strategy,
   type TopologyOutcome,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
@@ -143,9 +146,16 @@ export class Rounds {
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(new Map([[known.id, known]])),
       topologies: [topology],
-      strategy: 'even',
+      strategy: this.#strategy(),
     });
     return topologies[0]!;
+  }
+
+  #strategy(): 'even' | Strategy {
+    const { settings } = this.#options;
+    if (settings['scheduling.strategy'] === 'even') return 'even';
+    const moveBudget = settings['scheduling.moves-per-round'];
+    return balancedStrategy({ mode: 'tasks', improves: true, moveBudget });
   }
 
   async #decide(scope: ReadonlyMap<string, KnownTopology>): Promise<void> {
@@ -158,7 +168,7 @@ export class Rounds {
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(scope),
       topologies,
-      strategy: 'even',
+      strategy: this.#strategy(),
     });
     const known = new Set(
       round.topologies
@@ -233,12 +243,22 @@ export class Rounds {
       const holder = view.holderOf(slot);
       return holder === undefined || (scope.has(holder.id) && holder.loaded !== undefined);
     };
-    const present = view.supervisors.map(({ id, host, ports }) => ({
-      id,
-      host,
-      ports: ports.filter((port) => isOpen(`${id}:${port}`)),
-    }));
+    const present = view.supervisors.map(({ id, host, ports }) => {
+      const [open, held] = [[] as number[], [] as number[]];
+      for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
+      const otherLoad = held.reduce((sum, port) => sum + this.#loadOf(id, port), 0);
+      return { id, host, ports: open, otherLoad };
+    });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
+  }
+
+  /** What the holder of a slot that is not part of this round weighs there. */
+  #loadOf(supervisor: string, port: number): number {
+    const known = this.#options.view.holderOf(`${supervisor}:${port}`);
+    const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
+    if (slot === undefined) return 0;
+    const loadOf = known?.loaded === undefined ? () => 1 : executorLoads(known.loaded.plan);
+    return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
   }
 
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */

@@ -15,6 +15,8 @@ export interface ClusterSupervisor {
   readonly host: string;
   /** Slots that it offers in this round, in any order. */
   readonly ports: readonly number[];
+  /** Load of workers that are not part of the snapshot; not given: 0. */
+  readonly otherLoad?: number;
   /** For how long it has been up; not given: long enough for anything. */
   readonly uptimeMs?: number;
   /** Not given: all such machines are in one rack. */

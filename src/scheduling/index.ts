@@ -18,7 +18,7 @@ export type { PlannedExecutor } from './executors.js';
 export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
 export { numberTasks, totalTasks } from './numbering.js';
 export type { DesiredCounts, TopologyPlan } from './plan-topology.js';
-export { planTopology } from './plan-topology.js';
+export { executorLoads, planTopology } from './plan-topology.js';
 export type {
   DeadExecutor,
   PendingRebalance,

@@ -10,6 +10,8 @@ import type { ComponentTasks } from './assignment.js';
 import { computeExecutors, type PlannedExecutor } from './executors.js';
 import { numberTasks } from './numbering.js';
 import { type ComponentCounts, exceededLimit, normaliseComponent } from './parallelism.js';
+import type { ClusterComponent } from './resources.js';
+import { DEFAULT_SHARING_GROUP, slotCounts } from './slot-sharing/index.js';
 import { ACKER } from './system-components.js';
 
 /** The counts of a topology, ready to be placed. */
@@ -20,6 +22,8 @@ export interface TopologyPlan {
   readonly tasks: readonly ComponentTasks[];
   /** In order of first task. */
   readonly executors: readonly PlannedExecutor[];
+  /** Those that have executors, with what a strategy wants to know of them; in order of first task. */
+  readonly components: readonly ClusterComponent[];
   /** Acker executors (and tasks); 0: acking is off. */
   readonly ackers: number;
   /** One sentence for each count that differs from what was asked for. */
@@ -62,7 +66,7 @@ export function planTopology(
     adjustments.push(...adjustmentsOf(component, counts, settings));
     return counts;
   });
-  const submittedWorkers = settings['topology.workers'];
+  const submittedWorkers = workersWanted(description, components, settings['topology.workers']);
   const workers = desired.workers ?? submittedWorkers;
   checkLimits(description.name, workers, components, settings);
 
@@ -79,8 +83,61 @@ export function planTopology(
       `${desired.workers === undefined ? 'topology.workers is' : 'The workers wanted are'} ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
     );
   }
-  return { topologyWorkers: workers, tasks, executors, ackers, adjustments };
+  const clusterComponents = clusterComponentsOf(description, tasks);
+  return { topologyWorkers: workers, tasks, executors, components: clusterComponents, ackers, adjustments };
 }
+
+/** `max-parallelism` stands for the sum over slot sharing groups of their largest parallelism. */
+function workersWanted(
+  { components }: TopologyDescription,
+  counts: readonly ComponentCounts[],
+  setting: number | string,
+): number {
+  if (typeof setting === 'number') return setting;
+  const vertices = components.map(({ id, slotSharingGroup = DEFAULT_SHARING_GROUP }, index) => ({
+    id,
+    parallelism: Math.max(1, counts[index]!.executors),
+    slotSharingGroup,
+    coLocationGroup: null,
+  }));
+  const slots = slotCounts({ vertices, edges: [] }, 'max-parallelism');
+  return [...slots.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** Low-level facts of components for strategies. A spout may be moved only if its author says so. */
+function clusterComponentsOf(
+  { components }: TopologyDescription,
+  tasks: readonly ComponentTasks[],
+): ClusterComponent[] {
+  const byId = new Map(components.map((component) => [component.id, component]));
+  return tasks.map(({ component: id }): ClusterComponent => {
+    const component = byId.get(id);
+    if (component === undefined) return { id, kind: 'system', resources: NO_RESOURCES };
+    const { kind, movable, stateful, subscriptions, slotSharingGroup, coLocationGroup, load } = component;
+    return {
+      id,
+      kind,
+      resources: NO_RESOURCES,
+      inputs: subscriptions.map(({ source, grouping }) => ({ from: source, grouping: grouping.kind })),
+      isMovable: movable || (kind === 'bolt' && !stateful),
+      ...(slotSharingGroup === undefined ? {} : { slotSharingGroup }),
+      ...(coLocationGroup === undefined ? {} : { coLocationGroup }),
+      ...(load === undefined ? {} : { load }),
+    };
+  });
+}
+
+/** What an executor weighs, named by its first task: as declared, else 1, and 0 for system components. */
+export function executorLoads({ tasks, components }: TopologyPlan): (firstTask: number) => number {
+  const known = new Map(components.map((component) => [component.id, component]));
+  return (firstTask) => {
+    const of = tasks.find(({ first, last }) => first <= firstTask && firstTask <= last);
+    const component = known.get(of?.component ?? '');
+    return component === undefined || component.kind === 'system' ? 0 : (component.load ?? 1);
+  };
+}
+
+const NO_RESOURCES = { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 };
 
 const AS_SUBMITTED: DesiredCounts = { executors: {} };
 

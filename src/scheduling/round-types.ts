@@ -9,6 +9,8 @@ export interface RoundSupervisor {
   readonly id: string;
   readonly host: string;
   readonly ports: readonly number[];
+  /** What workers of topologies that are not part of this round weigh there; not given: 0. */
+  readonly otherLoad?: number;
   /** Its machine is gone: its executors are dead at once. A supervisor that is only away is left out of the list. */
   readonly gone?: boolean;
 }

@@ -17,7 +17,7 @@ const settings: Settings = {
 function planOf(workers: number, counts: Readonly<Record<string, number>>): TopologyPlan {
   const tasks = numberTasks(Object.entries(counts));
   const executors = computeExecutors(tasks, new Map(Object.entries(counts)));
-  return { topologyWorkers: workers, tasks, executors, ackers: 0, adjustments: [] };
+  return { topologyWorkers: workers, tasks, executors, components: [], ackers: 0, adjustments: [] };
 }
 
 function topology(id: string, plan: TopologyPlan, more: Partial<RoundTopology> = {}): RoundTopology {

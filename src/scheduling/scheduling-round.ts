@@ -9,7 +9,12 @@ import { type ErrorRecord, IsobarError, toIsobarError } from '../base/index.js';
 import { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
 import type { Assignment, SlotAssignment } from './assignment.js';
 import { WorkingCluster } from './cluster.js';
-import { type ClusterSnapshot, type PlacedWorker, slotKey } from './cluster-snapshot.js';
+import {
+  type ClusterSnapshot,
+  type ClusterTopology,
+  type PlacedWorker,
+  slotKey,
+} from './cluster-snapshot.js';
 import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText } from './order.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
@@ -22,6 +27,7 @@ import type {
   SchedulingOutcome,
   TopologyOutcome,
 } from './round-types.js';
+import type { LoadBalanceMode } from './resources.js';
 import { changedWorkers } from './start-times.js';
 import { evenStrategy } from './strategies/even/even.js';
 import type { SchedulingResult, Unplaced } from './strategies/strategy.js';
@@ -56,11 +62,7 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   const { supervisors, hiddenSlots } = visibleSupervisors(input.supervisors, readable, failures);
   const snapshot: ClusterSnapshot = {
     supervisors,
-    topologies: readable.map(({ topology: { id, plan } }) => ({
-      id,
-      workers: plan.topologyWorkers,
-      executors: plan.executors,
-    })),
+    topologies: readable.map(({ topology }) => snapshotOf(topology)),
     placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
   };
   const { result, faults } = decide(input, rebalanced(snapshot, readable));
@@ -87,10 +89,28 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   }
   outcomes.sort((a, b) => compareText(a.topologyId, b.topologyId));
   for (const outcome of outcomes) log.push(...logOf(outcome));
+  const isChanged = outcomes.some(({ kind }) => kind === 'changed');
+  if (isChanged && result.notes !== undefined && result.notes.length > 0)
+    log.push({ level: 'info', event: 'placement.balanced', fields: { notes: result.notes } });
   const waiting = outcomes.some(({ unplaced }) => unplaced.length > 0);
   // Only slots whose dead executors this round takes away are visible in the next one.
   const released = outcomes.some(({ kind, dead }) => kind === 'changed' && dead.length > 0);
   return { topologies: outcomes, log, runAgain: waiting && released && hiddenSlots > 0 };
+}
+
+/** What strategies see of a topology. */
+function snapshotOf({ id, plan, settings }: RoundTopology): ClusterTopology {
+  const sharing = settings['scheduling.slot-sharing'];
+  return {
+    id,
+    workers: plan.topologyWorkers,
+    executors: plan.executors,
+    components: plan.components,
+    balance: {
+      mode: settings['load-balance.mode'] as LoadBalanceMode, // the table of settings allows no other value
+      ...(sharing === 'task-balanced' || sharing === 'local-input-preferred' ? { sharing } : {}),
+    },
+  };
 }
 
 function readTopology(
@@ -159,9 +179,10 @@ function visibleSupervisors(
   let hiddenSlots = 0;
   const visible = supervisors
     .filter(({ gone }) => gone !== true)
-    .map(({ id, host, ports }) => ({
+    .map(({ id, host, ports, otherLoad = 0 }) => ({
       id,
       host,
+      otherLoad,
       ports: ports.filter((port) => {
         const key = slotKey({ supervisor: id, port });
         if (hidden.has(key)) hiddenSlots++;

@@ -24,6 +24,7 @@ interface Draft {
   readonly parallelism: number;
   readonly tasks: number | null;
   readonly movable: boolean;
+  readonly placement: Pick<ComponentDescription, 'slotSharingGroup' | 'coLocationGroup' | 'load'>;
   readonly subscriptions: SubscriptionDescription[];
 }
 
@@ -56,7 +57,7 @@ export class GraphBuilder {
   }
 
   get components(): readonly ComponentDescription[] {
-    return this.#drafts.map(({ id, shape, parallelism, tasks, movable, subscriptions }) => ({
+    return this.#drafts.map(({ id, shape, parallelism, tasks, movable, placement, subscriptions }) => ({
       id,
       kind: shape.kind,
       parallelism,
@@ -69,6 +70,7 @@ export class GraphBuilder {
       tickMs: shape.tickMs,
       manual: shape.manual,
       unordered: shape.unordered,
+      ...placement,
     }));
   }
 
@@ -107,7 +109,7 @@ export class GraphBuilder {
   }
 
   #draft(id: string, { shape, runtime }: Definition, options: unknown, where: string): Draft {
-    const known = ['parallelism', 'tasks', 'movable'];
+    const known = ['parallelism', 'tasks', 'movable', 'slotSharingGroup', 'coLocationGroup', 'load'];
     if (options !== undefined && !isRecord(options)) {
       this.#illegal(where, 'DEFINITION_ILLEGAL', 'the options are not an object', 'an object', options);
     }
@@ -140,7 +142,24 @@ export class GraphBuilder {
       parallelism: count('parallelism') ?? 1,
       tasks: count('tasks') ?? null,
       movable: movable === true,
+      placement: this.#placement(given, where),
       subscriptions: [],
+    };
+  }
+
+  /** Where its executors may run; what is wrong with the values is told by the rules of the graph. */
+  #placement(given: Readonly<Record<string, unknown>>, where: string): Draft['placement'] {
+    const { slotSharingGroup, coLocationGroup, load } = given;
+    for (const [name, value] of Object.entries({ slotSharingGroup, coLocationGroup })) {
+      if (value !== undefined && typeof value !== 'string')
+        this.#illegal(where, 'DEFINITION_ILLEGAL', `${name} is not a text`, 'the name of a group', value);
+    }
+    if (load !== undefined && typeof load !== 'number')
+      this.#illegal(where, 'DEFINITION_ILLEGAL', 'load is not a number', 'a number from 0', load);
+    return {
+      ...(typeof slotSharingGroup === 'string' ? { slotSharingGroup } : {}),
+      ...(typeof coLocationGroup === 'string' ? { coLocationGroup } : {}),
+      ...(typeof load === 'number' ? { load } : {}),
     };
   }
 

@@ -69,6 +69,12 @@ export interface ComponentDescription {
   readonly manual: boolean;
   /** Async bolts: no order is kept. */
   readonly unordered: boolean;
+  /** Executors of components with the same name may share a slot; not given: `default`. */
+  readonly slotSharingGroup?: string;
+  /** The i-th executors of components with the same name share a slot. */
+  readonly coLocationGroup?: string;
+  /** What one executor weighs when load is balanced; not given: 1. */
+  readonly load?: number;
 }
 
 export interface TopologyDescription {

@@ -65,6 +65,12 @@ export interface ComponentOptions {
   readonly tasks?: number;
   /** Tasks may be moved while the topology runs, although state stays behind; default: what the definition says. */
   readonly movable?: boolean;
+  /** Components of one group may share a worker, those of different groups never do; default: all share. */
+  readonly slotSharingGroup?: string;
+  /** The i-th executors of all components of one group share a worker; they have the same parallelism. */
+  readonly coLocationGroup?: string;
+  /** What one executor weighs when load is balanced, from 0; default 1. */
+  readonly load?: number;
 }
 
 /** Adds components. Valid only inside the function given to `topology`. */

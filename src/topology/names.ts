@@ -15,6 +15,9 @@ export const MAX_PARALLELISM = 1_000_000;
 /** Longest period of `tick`: what a timer of Node can wait. */
 export const MAX_TICK_MS = 2_147_483_647;
 
+/** Heaviest executor; bounds sums, so that they stay exact. */
+export const MAX_LOAD = 1_000_000_000;
+
 export type NameFault = Omit<TopologyFault, 'where'>;
 
 export function topologyNameFault(name: unknown): NameFault | undefined {
@@ -68,6 +71,17 @@ export function fieldNameFault(name: unknown): NameFault | undefined {
     code: 'FIELD_NAME_ILLEGAL',
     message: `${show(name)} is not a field name`,
     expected: `a text of 1 to ${MAX_NAME_LENGTH} characters other than __proto__`,
+    found: show(name),
+  };
+}
+
+/** The name of a slot sharing group or a co-location group; undefined: in none. */
+export function groupNameFault(name: string | undefined, what: string): NameFault | undefined {
+  if (name === undefined || isPlainName(name)) return undefined;
+  return {
+    code: 'DEFINITION_ILLEGAL',
+    message: `${what} is ${show(name)}`,
+    expected: `a text of 1 to ${MAX_NAME_LENGTH} characters without control characters`,
     found: show(name),
   };
 }

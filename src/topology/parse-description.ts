@@ -83,6 +83,9 @@ class ShapeReader {
       'tickMs',
       'manual',
       'unordered',
+      'slotSharingGroup',
+      'coLocationGroup',
+      'load',
     ]);
     const { kind } = parts;
     if (kind !== 'spout' && kind !== 'bolt') this.#fault(`${where}.kind`, '"spout" or "bolt"', kind);
@@ -108,6 +111,22 @@ class ShapeReader {
       tickMs: parts['tickMs'] === null ? null : this.#number(parts['tickMs'], `${where}.tickMs`),
       manual: this.#flag(parts['manual'], `${where}.manual`),
       unordered: this.#flag(parts['unordered'], `${where}.unordered`),
+      ...this.#placement(parts, where),
+    };
+  }
+
+  #placement(
+    { slotSharingGroup, coLocationGroup, load }: Parts,
+    where: string,
+  ): Pick<ComponentDescription, 'slotSharingGroup' | 'coLocationGroup' | 'load'> {
+    return {
+      ...(slotSharingGroup === undefined
+        ? {}
+        : { slotSharingGroup: this.#text(slotSharingGroup, `${where}.slotSharingGroup`) }),
+      ...(coLocationGroup === undefined
+        ? {}
+        : { coLocationGroup: this.#text(coLocationGroup, `${where}.coLocationGroup`) }),
+      ...(load === undefined ? {} : { load: this.#number(load, `${where}.load`) }),
     };
   }
 

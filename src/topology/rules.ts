@@ -16,8 +16,10 @@ import {
   componentIdFault,
   countFault,
   fieldNameFault,
+  groupNameFault,
   inputNameFault,
   MAX_COMPONENTS,
+  MAX_LOAD,
   MAX_TICK_MS,
   streamNameFault,
   topologyNameFault,
@@ -66,6 +68,7 @@ class GraphRules {
     }
     for (const component of components) this.#checkComponent(component);
     for (const component of components) this.#checkInputs(component);
+    this.#checkCoLocation(components);
     if (!components.some(({ kind }) => kind === 'spout')) {
       this.#add(
         {
@@ -139,6 +142,7 @@ class GraphRules {
     if (tickMs !== null && !(tickMs > 0 && tickMs <= MAX_TICK_MS)) {
       this.#illegal(where, `the period of tick is ${tickMs} ms`, `more than 0 and at most ${MAX_TICK_MS} ms`);
     }
+    this.#checkPlacement(component, where);
     if (kind === 'spout') {
       if (inputs.length > 0 || subscriptions.length > 0) this.#add(spoutInputFault(), where);
       if (streams.length === 0) this.#illegal(where, 'the spout has no stream', 'emits or streams');
@@ -150,6 +154,31 @@ class GraphRules {
         );
       }
     } else if (inputs.length === 0) this.#illegal(where, 'the bolt has no input', 'takes or inputs');
+  }
+
+  #checkPlacement({ slotSharingGroup, coLocationGroup, load }: ComponentDescription, where: string): void {
+    this.#add(groupNameFault(slotSharingGroup, 'slotSharingGroup'), where);
+    this.#add(groupNameFault(coLocationGroup, 'coLocationGroup'), where);
+    if (load !== undefined && !(load >= 0 && load <= MAX_LOAD))
+      this.#illegal(where, `load is ${load}`, `a number from 0 to ${MAX_LOAD}`);
+  }
+
+  /** Co-located executors share a slot by index: they need equal numbers, and a group in which they may share. */
+  #checkCoLocation(components: readonly ComponentDescription[]): void {
+    const first = new Map<string, ComponentDescription>();
+    for (const component of components) {
+      const { coLocationGroup: group, parallelism, slotSharingGroup } = component;
+      if (group === undefined) continue;
+      const other = first.get(group);
+      if (other === undefined) first.set(group, component);
+      else if (other.parallelism !== parallelism) {
+        const message = `is co-located with "${other.id}", which has parallelism ${other.parallelism}, and has ${parallelism}`;
+        this.#illegal(whereIs(component), message, `parallelism ${other.parallelism}`);
+      } else if (other.slotSharingGroup !== slotSharingGroup) {
+        const message = `is co-located with "${other.id}", but is in another slot sharing group`;
+        this.#illegal(whereIs(component), message, other.slotSharingGroup ?? 'no slotSharingGroup');
+      }
+    }
   }
 
   #checkFields(fields: readonly FieldDescription[], where: string): ReadonlyMap<string, FieldDescription> {

@@ -18,6 +18,7 @@ function planOf(workers: number, tasks: Counts, executors: Counts): TopologyPlan
     topologyWorkers: workers,
     tasks: numbered,
     executors: computeExecutors(numbered, new Map(Object.entries(executors))),
+    components: [],
     ackers: 0,
     adjustments: [],
   };

@@ -3,6 +3,9 @@
  * executors. Words as in Flink: a subtask is an executor, an execution slot sharing group is the content of one slot.
  */
 
+/** The group of components that name none. */
+export const DEFAULT_SHARING_GROUP = 'default';
+
 export interface SharingVertex {
   readonly id: string;
   /** Subtasks, at least 1. */

@@ -117,7 +117,7 @@ class BalancedRound {
     const { perMachine } = chooseMachines(machineChoiceOf(mode), machines, open.length, 0);
     let next = 0;
     for (const [index, supervisor] of this.#machines.entries()) {
-      const ports = this.#cluster.availablePorts(supervisor).slice(0, perMachine[index]!);
+      const ports = this.#cluster.availablePorts(supervisor).slice(0, perMachine[index]);
       for (const port of ports) {
         const { topologyId, group } = open[next++]!;
         this.#cluster.assign({ supervisor, port }, topologyId, group.executors);
@@ -131,7 +131,8 @@ class BalancedRound {
     if (open.length === 0 && movable.length === 0) return;
     const indexOf = new Map(this.#machines.map((id, index) => [id, index]));
     const places = Int32Array.from(this.#machines, (id) => this.#cluster.availablePorts(id).length);
-    const fixedLoads = new Float64Array(this.#machines.length);
+    const otherLoads = new Map(this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, otherLoad]));
+    const fixedLoads = Float64Array.from(this.#machines, (id) => otherLoads.get(id) ?? 0);
     const isCounted = new Set<OpenRunning>(movable);
     for (const one of this.#allRunning(running)) {
       const machine = indexOf.get(one.worker.supervisor);

@@ -6,9 +6,7 @@ import type { ClusterTopology } from '../../cluster-snapshot.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
 import type { ClusterComponent } from '../../resources.js';
-import type { SharingGraph, SharingVertex } from '../../slot-sharing/index.js';
-
-export const DEFAULT_SHARING_GROUP = 'default';
+import { DEFAULT_SHARING_GROUP, type SharingGraph, type SharingVertex } from '../../slot-sharing/index.js';
 
 export interface TopologyGraph {
   /** User components only: they decide how many slots there are. */
