@@ -44,6 +44,18 @@ describe('compileSettings', () => {
     expect(canonicalSettingName('topology.acker.executors')).toBe('topology.ackers');
   });
 
+  it("translates Flink's names of load-balance modes, old ones too", () => {
+    const mode = (settings: Record<string, unknown>): unknown =>
+      compileSettings(settings)['load-balance.mode'];
+    expect(mode({})).toBe('tasks');
+    expect(mode({ 'taskmanager.load-balance.mode': 'MIN_RESOURCES' })).toBe('min-resources');
+    expect(mode({ 'cluster.evenly-spread-out-slots': true })).toBe('slots');
+    expect(mode({ 'cluster.evenly-spread-out-slots': 'false' })).toBe('none');
+    expect(faultsOf({ 'load-balance.mode': 'TASKS' })[0]).toContain(
+      'expected one of tasks, slots, none, min-resources',
+    );
+  });
+
   it('reports every fault at once, with the closest name for an unknown setting', () => {
     const faults = faultsOf({
       'topology.workerz': 1,

@@ -172,3 +172,20 @@ describe('the plan after a rebalance', () => {
     );
   });
 });
+
+describe('the workers of max-parallelism', () => {
+  const workers = (components: readonly ComponentDescription[]): number =>
+    plan(components, { 'topology.workers': 'max-parallelism' }).topologyWorkers;
+
+  it('are as many as the largest parallelism, capped by tasks', () => {
+    expect(workers([component('a', 2), component('b', 6), component('c', 4)])).toBe(6);
+    expect(workers([component('a', 9, 3)])).toBe(3);
+  });
+
+  it('are the sum over slot sharing groups', () => {
+    const own = { slotSharingGroup: 'own' };
+    expect(
+      workers([component('a', 2), { ...component('b', 6), ...own }, { ...component('c', 4), ...own }]),
+    ).toBe(8);
+  });
+});

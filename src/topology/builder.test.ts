@@ -432,6 +432,31 @@ describe('rules at run time', () => {
     ],
     ['an unknown option', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { paralelism: 2 })],
     ['options that are no object', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, 4)],
+    ['a load below zero', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { load: -1 })],
+    ['a load that is no number', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { load: '2' })],
+    ['a load that is NaN', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { load: Number.NaN })],
+    ['an infinite load', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { load: Infinity })],
+    [
+      'a slot sharing group without a name',
+      'DEFINITION_ILLEGAL',
+      (b) => b.spout('lines', lines, { slotSharingGroup: '' }),
+    ],
+    [
+      'co-located components of unequal parallelism',
+      'DEFINITION_ILLEGAL',
+      (b) =>
+        b
+          .bolt('split', split, { coLocationGroup: 'x', parallelism: 3 })
+          .shuffle(b.spout('lines', lines, { coLocationGroup: 'x', parallelism: 2 })),
+    ],
+    [
+      'co-located components of two slot sharing groups',
+      'DEFINITION_ILLEGAL',
+      (b) =>
+        b
+          .bolt('split', split, { coLocationGroup: 'x', slotSharingGroup: 'other' })
+          .shuffle(b.spout('lines', lines, { coLocationGroup: 'x' })),
+    ],
     ['movable that is no boolean', 'DEFINITION_ILLEGAL', (b) => b.spout('lines', lines, { movable: 1 })],
     ...[0, -1, 1.5, 1_000_001, Number.NaN, Infinity, '2', null].flatMap((value) => [
       [
