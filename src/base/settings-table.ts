@@ -55,8 +55,8 @@ export const SETTINGS_TABLE = {
     kind: 'choice',
     default: 'balanced',
     scope: 'cluster',
-    what: 'Who decides which executors run where: `balanced` (by `load-balance.mode`) or `even` (as Storm: round robin over slots).',
-    choices: ['balanced', 'even'],
+    what: 'Who decides which executors run where: `balanced` (by `load-balance.mode`), or as Storm `even` (round robin over slots; what runs stays) or `default` (workers of uneven size give way first).',
+    choices: ['balanced', 'even', 'default'],
   },
   'load-balance.mode': {
     kind: 'choice',

@@ -10,6 +10,7 @@ import { type Coordination, isTerminal, type WorkerHeartbeat } from '../coordina
 import {
   type Assignment,
   balancedStrategy,
+  defaultStrategy,
   executorLoads,
   type RoundSupervisor,
   type RoundTopology,
@@ -154,6 +155,7 @@ export class Rounds {
   #strategy(): 'even' | Strategy {
     const { settings } = this.#options;
     if (settings['scheduling.strategy'] === 'even') return 'even';
+    if (settings['scheduling.strategy'] === 'default') return defaultStrategy({ fillLiveWorkers: true });
     const moveBudget = settings['scheduling.moves-per-round'];
     return balancedStrategy({ mode: 'tasks', improves: true, moveBudget });
   }

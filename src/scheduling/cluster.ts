@@ -20,7 +20,7 @@ interface Machine {
   readonly host: string;
   /** Registered in this round; false: workers are still placed on it, but it is away. */
   readonly known: boolean;
-  readonly blacklisted: boolean;
+  blacklisted: boolean;
   readonly uptimeMs: number;
   readonly offered: ReadonlySet<number>;
   /** Slots held by any topology, whether or not they are still offered. */
@@ -128,6 +128,29 @@ export class WorkingCluster {
     return this.#machineById.get(supervisor)?.blacklisted ?? false;
   }
 
+  /** The host of a registered supervisor; undefined for another one. */
+  hostOf(supervisor: string): string | undefined {
+    const machine = this.#machineById.get(supervisor);
+    return machine?.known === true ? machine.host : undefined;
+  }
+
+  /** Nothing more is placed on this host; what runs there stays. */
+  reserveHost(host: string): void {
+    for (const machine of this.#machines) {
+      if (!machine.known || machine.host !== host || machine.blacklisted) continue;
+      machine.blacklisted = true;
+      this.#freeSlots -= machine.free.length;
+      machine.free.length = 0;
+      this.#freeOrder.changed(machine);
+    }
+  }
+
+  /** What a slot holds; undefined: it is free, or nobody knows it. */
+  workerAt({ supervisor, port }: Slot): (PlacedWorker & { readonly topologyId: string }) | undefined {
+    const worker = this.#machineById.get(supervisor)?.held.get(port);
+    return worker === undefined ? undefined : { ...toPlacedWorker(worker), topologyId: worker.topology.id };
+  }
+
   /** For how long the supervisor has been up, ms; infinite if it did not say, 0 if it is not known. */
   uptimeMs(supervisor: string): number {
     return this.#machineById.get(supervisor)?.uptimeMs ?? 0;
@@ -160,6 +183,11 @@ export class WorkingCluster {
   hasUnassigned(topologyId: string): boolean {
     const { assignedCount, executors } = this.#topology(topologyId);
     return assignedCount < executors.length;
+  }
+
+  /** Does a worker hold an executor that the topology no longer has? */
+  hasOutdated(topologyId: string): boolean {
+    return this.#topology(topologyId).stale.size > 0;
   }
 
   /** The topology's workers, in order of supervisor and port. */

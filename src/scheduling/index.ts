@@ -88,3 +88,5 @@ export { coldStart } from './strategies/balanced/cold-start.js';
 export type { BalancedOptions } from './strategies/balanced/balanced.js';
 export { balancedStrategy } from './strategies/balanced/balanced.js';
 export type { BalanceRules, LoadBalanceMode } from './resources.js';
+export { defaultStrategy } from './strategies/default/default.js';
+export { isolationStrategy } from './strategies/isolation/isolation.js';

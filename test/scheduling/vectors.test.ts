@@ -35,6 +35,7 @@ describe('the vectors of Storm', () => {
       'stormError',
       'error',
       'maxTotalWorkers',
+      'reservedHosts',
     ]);
     for (const test of files.flatMap(casesOf)) {
       if (test.expected['stormError'] !== undefined) continue;

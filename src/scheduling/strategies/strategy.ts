@@ -17,6 +17,8 @@ export interface SchedulingResult {
   readonly failures: ReadonlyMap<string, unknown>;
   /** Sentences that explain the result: what was balanced, how near it is to the best, what was moved and why. */
   readonly notes?: readonly string[];
+  /** Hosts on which the strategy keeps everything else away, ascending. */
+  readonly reservedHosts?: readonly string[];
   /** Elementary steps that were taken, for tests of how work grows. */
   readonly steps: number;
 }

@@ -1,7 +1,10 @@
 /** The operation schedule: one round of a scheduler, judged by its exact placement or by what holds in every order. */
+import { z } from 'zod';
 import {
+  defaultStrategy,
   evenStrategy,
   type IdleSupervisorRules,
+  isolationStrategy,
   type PlacedWorker,
   type SchedulingResult,
   type Strategy,
@@ -31,7 +34,7 @@ export const runSchedule: Operation = (test) => {
   const facts = factsOf(snapshot, result);
   if (!stormThrows) return facts;
   // Where Storm throws, an explicit error or a sound placement that leaves all live workers as they are is right.
-  const problem = unsound(snapshot, result);
+  const problem = unsound(snapshot, result, schedulerOf(test) !== 'isolation');
   return {
     ...facts,
     error: { check: () => problem },
@@ -42,6 +45,19 @@ export const runSchedule: Operation = (test) => {
 
 const STRATEGIES: ReadonlyMap<string, (conf: StormConfiguration) => Strategy> = new Map([
   ['even', (conf) => evenStrategy({ fillLiveWorkers: false, ...idleRules(conf) })],
+  ['default', (conf) => defaultStrategy({ fillLiveWorkers: false, ...idleRules(conf) })],
+  [
+    'isolation',
+    (conf) =>
+      isolationStrategy({
+        fillLiveWorkers: false,
+        clearsOthersOnFailure: true,
+        machines: new Map(
+          Object.entries(z.record(z.string(), z.int()).parse(conf['isolation.scheduler.machines'] ?? {})),
+        ),
+        ...idleRules(conf),
+      }),
+  ],
 ]);
 
 /** The scheduler that a case means: it says so, its file is named after it, or its input shows it. */
@@ -74,7 +90,7 @@ function idleRules(conf: StormConfiguration): { idleSupervisors?: IdleSupervisor
 
 type Snapshot = ReturnType<typeof toSnapshot>;
 
-function factsOf(snapshot: Snapshot, { placement, unplaced }: SchedulingResult): Facts {
+function factsOf(snapshot: Snapshot, { placement, unplaced, reservedHosts }: SchedulingResult): Facts {
   const all = [...placement.values()];
   const totalWorkers = all.reduce((sum, workers) => sum + workers.length, 0);
   const kept = keptWorkers(snapshot, placement);
@@ -92,6 +108,8 @@ function factsOf(snapshot: Snapshot, { placement, unplaced }: SchedulingResult):
       value: Object.fromEntries([...placement].map(([id, workers]) => [id, workers.map(toVector)])),
       compare: 'sets-without-empty',
     },
+    // Hosts that were blacklisted before stay so.
+    reservedHosts: sets([...new Set([...(reservedHosts ?? []), ...(snapshot.blacklistedHosts ?? [])])]),
     orderDependent: { check: () => undefined },
     keptWorkers: {
       check: (wanted) => {
@@ -135,11 +153,13 @@ function keptWorkers(snapshot: Snapshot, placement: SchedulingResult['placement'
   return new Set(texts(snapshot.placement).filter((text) => after.has(text)));
 }
 
-function unsound(snapshot: Snapshot, result: SchedulingResult): string | undefined {
+/** Isolation takes workers from hosts that it gives to a topology; the others leave all as they are. */
+function unsound(snapshot: Snapshot, result: SchedulingResult, keepsAll: boolean): string | undefined {
   const faults = [...validateAssignment(snapshot, result)].flatMap(([id, sentences]) =>
     sentences.map((sentence) => `${id}: ${sentence}`),
   );
   const before = [...snapshot.placement.values()].reduce((sum, workers) => sum + workers.length, 0);
-  if (keptWorkers(snapshot, result.placement).size < before) faults.push('a live worker was changed');
+  if (keepsAll && keptWorkers(snapshot, result.placement).size < before)
+    faults.push('a live worker was changed');
   return faults.length === 0 ? undefined : faults.join('; ');
 }

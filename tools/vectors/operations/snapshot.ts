@@ -34,8 +34,9 @@ export function toSnapshot(parsed: z.infer<typeof snapshotSchema>): ClusterSnaps
       ports,
       ...(uptimeSecs === undefined ? {} : { uptimeMs: uptimeSecs * 1000 }),
     })),
-    topologies: parsed.topologies.map(({ id, numWorkers, executors }) => ({
+    topologies: parsed.topologies.map(({ id, name, numWorkers, executors }) => ({
       id,
+      ...(name === undefined ? {} : { name }),
       workers: numWorkers,
       executors: executors.map(([first, last, component]) => ({ range: [first, last], component })),
     })),

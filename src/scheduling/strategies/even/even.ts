@@ -67,7 +67,8 @@ function dealRoundRobin(
   return dealt;
 }
 
-function toResult(
+/** The cluster as a result, with a reason for each topology that lacks a slot. */
+export function toResult(
   cluster: WorkingCluster,
   { topologies }: ClusterSnapshot,
   failures: ReadonlyMap<string, unknown>,
