@@ -18,7 +18,7 @@ function casesOf(file: string): readonly VectorCase[] {
 
 describe('the vectors of Storm', () => {
   it('are all there', () => {
-    expect(files.flatMap(casesOf)).toHaveLength(171);
+    expect(files.flatMap(casesOf)).toHaveLength(263);
   });
 
   for (const file of files) {
@@ -64,7 +64,7 @@ describe('the runner', () => {
   it('counts an unknown operation, scheduler or fact as not supported', () => {
     expect(runCase(base).kind).toBe('not supported');
     expect(runCase({ ...base, input: { op: 'levitate' } }).kind).toBe('not supported');
-    expect(runCase({ ...base, file: 'isolation.json', input: { op: 'schedule' } }).kind).toBe(
+    expect(runCase({ ...base, file: 'multitenant.json', input: { op: 'schedule' } }).kind).toBe(
       'not supported',
     );
     const input = { op: 'integerDivided', sum: 1, pieces: 1 };
