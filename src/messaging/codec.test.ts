@@ -294,6 +294,55 @@ describe('a row codec', () => {
     deepStrictEqual(codec.canonical({ j: [1] }), { j: [1] });
   });
 
+  it('refuses what cannot be looked at with a code, whatever the field takes', () => {
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    const transferred = new Uint8Array(4);
+    structuredClone(transferred.buffer, { transfer: [transferred.buffer] });
+    const lying = {
+      get [Symbol.toStringTag](): string {
+        throw new Error('no');
+      },
+    };
+    const kinds = [
+      'string',
+      'bool',
+      'int32',
+      'int64',
+      'float64',
+      'bytes',
+      'timestamp',
+      'bigint',
+      'json',
+    ] as const;
+    for (const kind of kinds) {
+      const codec = createRowCodec([{ name: 'v', kind, nullable: false }]);
+      for (const v of [revoked.proxy, transferred, lying, new Proxy(new Uint8Array(2), {})]) {
+        const isData = kind === 'json' && (v === lying || v === transferred);
+        if (isData) continue;
+        expect(() => codec.canonical({ v })).toThrow(expect.objectContaining({ code: 'EMIT_TYPE_MISMATCH' }));
+      }
+    }
+  });
+
+  it('refuses json arrays with properties besides their elements, which would not arrive', () => {
+    const codec = createRowCodec([{ name: 'v', kind: 'json', nullable: false }]);
+    const match = /b/.exec('abc')!;
+    for (const v of [
+      match,
+      { deep: [match] },
+      new Map([['m', match]]),
+      Object.assign([1, 2], { extra: 3 }),
+    ]) {
+      expect(() => codec.canonical({ v })).toThrow(
+        /an array with properties besides its elements, such as "(index|extra)"/,
+      );
+    }
+    expect(codec.canonical({ v: [...match] })).toEqual({ v: ['b'] });
+    // eslint-disable-next-line no-sparse-arrays -- what is tested
+    expect(codec.canonical({ v: [1, , 3] })).toEqual({ v: [1, , 3] });
+  });
+
   it('refuses a field named __proto__', () => {
     expect(() => createRowCodec([field('__proto__', 'string')])).toThrow(
       expect.objectContaining({ code: 'FIELD_NAME_ILLEGAL' }),

@@ -26,7 +26,7 @@ import {
   writeBytes,
   writeLongString,
 } from './bytes.js';
-import { createRepairs } from './field-faults.js';
+import { copyBytes, createRepairs } from './field-faults.js';
 import { readValue, writeValue } from './value-codec.js';
 
 /** What a stream's rows go through. */
@@ -61,6 +61,7 @@ export function createRowCodec(fields: readonly FieldDescription[]): RowCodec {
 
 /** What generated code may call, by the name that it uses. */
 const RUNTIME = {
+  copyBytes,
   readBigInt,
   readBytes,
   readLongString,
@@ -127,7 +128,7 @@ function canonicalField(field: FieldDescription, i: number): string {
     case 'timestamp':
       return `if (!Number.isFinite(${v})) ${repair}`;
     case 'bytes':
-      return `if (${v} instanceof Uint8Array) ${v} = new Uint8Array(${v}); else ${repair}`;
+      return `const copy${i} = copyBytes(${v}); if (copy${i} !== null) ${v} = copy${i}; else ${repair}`;
     case 'json':
       return `switch (typeof ${v}) {
     case 'string': case 'number': case 'boolean': case 'bigint': break;

@@ -3,6 +3,7 @@
  * declared, and which error it is. Called by generated code only (see codec.ts).
  */
 import { closest, distance } from 'fastest-levenshtein';
+import { isUint8Array } from 'node:util/types';
 import { IsobarError } from '../base/index.js';
 import type { FieldDescription, FieldKind } from '../topology/index.js';
 import { copyValue } from './value-codec.js';
@@ -55,6 +56,15 @@ export function createRepairs(fields: readonly FieldDescription[]): Repairs {
       });
     },
   };
+}
+
+/** Bytes in memory of their own; null for what is no Uint8Array, or cannot be read (its memory was transferred, a proxy). */
+export function copyBytes(value: unknown): Uint8Array | null {
+  try {
+    return value instanceof Uint8Array ? new Uint8Array(value) : null;
+  } catch {
+    return null;
+  }
 }
 
 function undeclaredKeys(row: object, declared: ReadonlySet<string>): readonly string[] {
@@ -145,8 +155,17 @@ function describe(value: unknown): string {
     case 'undefined':
       return 'undefined';
     case 'object':
-      if (value === null) return 'null';
-      if (Array.isArray(value)) return 'an array';
-      return `an object (${Object.prototype.toString.call(value).slice(8, -1)})`;
+      return value === null ? 'null' : describeObject(value);
+  }
+}
+
+function describeObject(value: object): string {
+  try {
+    if (isUint8Array(value) && copyBytes(value) === null) return 'a Uint8Array whose memory was transferred';
+    return Array.isArray(value)
+      ? 'an array'
+      : `an object (${Object.prototype.toString.call(value).slice(8, -1)})`;
+  } catch {
+    return 'an object that cannot be looked at';
   }
 }

@@ -6,7 +6,8 @@
  * whole through V8's own structured-clone codec. MessagePack was tried for this: it loses -0, lone surrogates, holes
  * in arrays and the key `__proto__`.
  *
- * Instances of classes arrive as plain objects of their own enumerable properties, as structured clone has it.
+ * Instances of classes arrive as plain objects of their own enumerable properties, as structured clone has it. An array
+ * that has properties besides its elements (what `String.match` returns) is refused when it is emitted.
  */
 import { deserialize, serialize } from 'node:v8';
 import {
@@ -47,6 +48,11 @@ const ROOM = 9;
 const strings = new StringColumn();
 const keys = new StringColumn();
 let nodes = 0;
+/**
+ * Refuse arrays with properties besides their elements. Finding them costs as much as writing the elements, so it is done
+ * once, where a value is taken from its emitter; what is read here has none.
+ */
+let refusesArrayProperties = false;
 
 /** Scratch space of {@link copyValue}. */
 const scratchWriter = new ByteWriter();
@@ -58,7 +64,9 @@ const scratchReader = new ByteReader();
  */
 export function copyValue(value: unknown): unknown {
   const start = scratchWriter.position;
+  const outer = refusesArrayProperties;
   try {
+    refusesArrayProperties = true;
     writeValue(scratchWriter, value);
     scratchReader.reset(scratchWriter.buffer, start);
     const copy = readValue(scratchReader);
@@ -69,6 +77,7 @@ export function copyValue(value: unknown): unknown {
     scratchReader.reset(scratchWriter.buffer, start);
     return readValue(scratchReader);
   } finally {
+    refusesArrayProperties = outer;
     // A getter of the value may have copied another one meanwhile: everybody leaves the position as found.
     scratchWriter.position = start;
     if (start === 0) scratchWriter.reset();
@@ -198,6 +207,7 @@ function writeSimple(writer: ByteWriter, value: unknown, depth: number): boolean
 
 function writeObject(writer: ByteWriter, value: object, depth: number): boolean {
   if (Array.isArray(value)) {
+    if (refusesArrayProperties) refuseArrayProperties(value);
     writeCount(writer, ARRAY, value.length);
     for (let i = 0; i < value.length; i++) {
       const item: unknown = value[i];
@@ -236,6 +246,13 @@ function writeObject(writer: ByteWriter, value: object, depth: number): boolean 
   if (Object.prototype.toString.call(value) === '[object Object]')
     return writeProperties(writer, value, depth);
   return false;
+}
+
+function refuseArrayProperties(value: readonly unknown[]): void {
+  const names = Object.keys(value);
+  if (names.length <= value.length) return;
+  const name = JSON.stringify(names.find((each) => !(Number(each) < value.length)));
+  throw new TypeError(`an array with properties besides its elements, such as ${name}`);
 }
 
 function writeProperties(writer: ByteWriter, value: object, depth: number): boolean {
