@@ -212,6 +212,37 @@ describe('buildTopology', () => {
     expect(failure.details['faults']).toHaveLength(1);
   });
 
+  it('refuses what cannot be looked at with a code of its own, whoever throws', () => {
+    const trap = (): never => {
+      throw new Error('trap');
+    };
+    const hostile = new Proxy(new Error('x'), { get: trap, has: trap, getPrototypeOf: trap, ownKeys: trap });
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    const getters = {
+      get 'topology.workers'(): number {
+        return trap();
+      },
+    };
+    for (const settings of [getters, hostile, revoked.proxy]) {
+      const failure = failureOf(() =>
+        topology('s', settings as never, (b) => b.spout('lines', lines)).build(),
+      );
+      expect(failure.code).toBe('SETTINGS_INVALID');
+    }
+    for (const thrown of [hostile, revoked.proxy, { toString: trap }, Object.create(null) as unknown]) {
+      const failure = failureOf(() =>
+        topology('s', () => {
+          throw thrown;
+        }).build(),
+      );
+      expect(failure.code).toBe('BUILDER_THREW');
+    }
+    for (const value of [hostile, revoked.proxy]) {
+      expect(failureOf(() => buildTopology(value)).code).toBe('NOT_A_TOPOLOGY');
+    }
+  });
+
   it('refuses settings behind the function, which would be ignored', () => {
     const swapped = topology as unknown as (...values: unknown[]) => unknown;
     const failure = failureOf(() => swapped('x', () => undefined, { 'topology.workers': 2 }));

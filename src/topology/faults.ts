@@ -60,7 +60,24 @@ export function show(value: unknown): string {
     case 'function':
       return 'a function';
     case 'object':
-      if (value === null) return 'null';
-      return Array.isArray(value) ? 'a list' : 'an object';
+      return value === null ? 'null' : showObject(value);
   }
+}
+
+function showObject(value: object): string {
+  try {
+    return Array.isArray(value) ? 'a list' : 'an object';
+  } catch {
+    return 'a proxy that was revoked';
+  }
+}
+
+/** What was thrown, in a few words; a thrown object need not let itself be looked at. */
+export function showThrown(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error && typeof thrown.message === 'string') return thrown.message;
+  } catch {
+    return 'an object that cannot be looked at';
+  }
+  return show(thrown);
 }

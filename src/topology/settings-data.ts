@@ -1,6 +1,6 @@
 /** Raw settings as plain data: what a topology's file or a submitted description may carry. */
 import type { RawSettings } from '../base/index.js';
-import { show, type TopologyFault } from './faults.js';
+import { show, showThrown, type TopologyFault } from './faults.js';
 
 const MAX_SETTINGS = 1_000;
 const MAX_TEXT_LENGTH = 10_000;
@@ -12,6 +12,22 @@ const MAX_LIST_LENGTH = 1_000;
  */
 export function readSettings(value: unknown, faults: TopologyFault[]): RawSettings {
   const where = 'settings';
+  try {
+    return readEntries(value, where, faults);
+  } catch (thrown) {
+    // A getter or a proxy of the file's.
+    faults.push({
+      code: 'SETTINGS_INVALID',
+      message: `the settings cannot be read: ${showThrown(thrown)}`,
+      expected: 'an object with plain values',
+      found: showThrown(thrown),
+      where,
+    });
+    return {};
+  }
+}
+
+function readEntries(value: unknown, where: string, faults: TopologyFault[]): RawSettings {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     faults.push({
       code: 'SETTINGS_INVALID',

@@ -4,7 +4,7 @@ import { GraphBuilder } from './builder.js';
 import { deepFreeze } from './canonical.js';
 import { isDefinition, isPromiseLike, isRecord } from './definition.js';
 import type { TopologyDescription } from './description.js';
-import { show, throwFaults } from './faults.js';
+import { show, showThrown, throwFaults } from './faults.js';
 import { graphWarnings } from './graph.js';
 import type { TopologyBuilder } from './handles.js';
 import { topologyNameFault } from './names.js';
@@ -101,12 +101,25 @@ export function buildTopology(value: unknown): BuiltTopology {
 
 /** Is this the result of `topology(…)`, be it of another copy of this module? */
 export function isTopology(value: unknown): value is TopologyDefinition {
-  return (
-    isRecord(value) && TOPOLOGY in value && value[TOPOLOGY] === 1 && typeof value['build'] === 'function'
-  );
+  try {
+    return (
+      isRecord(value) && TOPOLOGY in value && value[TOPOLOGY] === 1 && typeof value['build'] === 'function'
+    );
+  } catch {
+    // A proxy may throw whatever it is asked.
+    return false;
+  }
 }
 
 function describeExport(value: unknown): string {
+  try {
+    return kindOfExport(value);
+  } catch {
+    return 'an object that cannot be looked at';
+  }
+}
+
+function kindOfExport(value: unknown): string {
   if (isDefinition(value)) return `a ${value.shape.kind} definition; put it into a topology`;
   if (isPromiseLike(value)) return 'a promise; await it before exporting';
   if (typeof value === 'function') return 'a function; export what topology(…) returns';
@@ -147,7 +160,7 @@ function evaluate(name: string, rawSettings: unknown, build: (b: TopologyBuilder
 }
 
 function builderThrew(name: string, thrown: unknown, builder: GraphBuilder): IsobarError {
-  const text = thrown instanceof Error ? thrown.message : show(thrown);
+  const text = showThrown(thrown);
   return new IsobarError(
     'BUILDER_THREW',
     `the function that builds topology ${show(name)} threw: ${text}`,

@@ -3,7 +3,7 @@
  * Argument: the bundle. Sends one {@link Evaluation} to its parent.
  */
 import { pathToFileURL } from 'node:url';
-import { IsobarError, toErrorRecord, type ErrorRecord } from '../../base/index.js';
+import { IsobarError, toErrorRecord, toIsobarError, type ErrorRecord } from '../../base/index.js';
 import { buildTopology, canonicalDescription, type TopologyDescription } from '../../topology/index.js';
 
 /** What the child found. */
@@ -39,16 +39,26 @@ async function evaluate(bundlePath: string): Promise<Evaluation> {
 
 /** Definitions are checked while the file is evaluated: those errors keep their own code. */
 function evaluationFailed(error: unknown): IsobarError {
-  if (error instanceof IsobarError) return error;
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const wrapped = toIsobarError(error, 'EVALUATION_FAILED');
+  if (wrapped.code !== 'EVALUATION_FAILED') return wrapped;
+  const text = describeThrown(error);
   const failure = new IsobarError(
     'EVALUATION_FAILED',
     `evaluating the file threw ${text}`,
     { found: text },
     error,
   );
-  if (error instanceof Error && error.stack !== undefined) failure.stack = error.stack;
+  if (wrapped.stack !== undefined) failure.stack = wrapped.stack;
   return failure;
+}
+
+function describeThrown(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    // It has a getter or a toString of its own that throws.
+    return 'an object that cannot be looked at';
+  }
 }
 
 /** Where two texts begin to differ, with what surrounds it. */
