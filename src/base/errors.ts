@@ -243,8 +243,8 @@ export const ERROR_TABLE = {
     action: 'Stop that one, or choose another directory.',
   },
   STATE_VERSION_UNKNOWN: {
-    when: 'The state directory was written by another version of the format.',
-    action: 'Use the version that wrote it, or choose another directory.',
+    when: "The state directory or the coordinator's data were written by another version of the format.",
+    action: 'Use the version that wrote it, or choose another directory or chroot.',
   },
   STATE_DAMAGED: {
     when: 'A record in the middle of the state is damaged (a torn last record is tolerated).',
@@ -258,6 +258,27 @@ export const ERROR_TABLE = {
     when: 'The coordinator does not answer.',
     action: 'Wait: workers go on without it, and it is tried again.',
     retryable: true,
+  },
+  COORDINATOR_ADDRESS_INVALID: {
+    when: 'The address of the coordinator is neither the path of a socket nor a well-formed ZooKeeper address.',
+    action: 'Write it as zookeeper://HOST:PORT,HOST:PORT/CHROOT.',
+  },
+  COORDINATOR_CREDENTIALS_INVALID: {
+    when: 'The file with the credentials for the coordinator is missing, unreadable or not of the form user:password.',
+    action: 'Correct the file that coordinator.credentials-file names.',
+  },
+  COORDINATOR_ACCESS_DENIED: {
+    when: "The coordinator's access rules refuse this process: credentials are missing or wrong.",
+    action: 'Give all daemons the credentials that the cluster was made with (coordinator.credentials-file).',
+  },
+  COORDINATOR_DATA_FOREIGN: {
+    when: "The place in the coordinator holds data of something else, or of another Isobar cluster than this daemon's.",
+    action: 'Choose another chroot, or another directory for this daemon.',
+  },
+  COORDINATOR_DATA_LOST: {
+    when: 'The coordinator answers, but no longer holds the data of this cluster.',
+    action:
+      "Restore the coordinator's data: workers go on meanwhile. docs/coordinator.md says how to give it up.",
   },
   SESSION_EXPIRED: {
     when: 'The coordinator ended this session after its time-out.',

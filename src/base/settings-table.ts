@@ -437,6 +437,13 @@ export const SETTINGS_TABLE = {
     what: 'A session that is silent for longer ends, and its ephemeral nodes with it.',
     storm: [{ name: 'storm.zookeeper.session.timeout', unit: 'ms' }],
   },
+  'coordinator.credentials-file': {
+    kind: 'string',
+    default: null,
+    nullable: true,
+    scope: 'cluster',
+    what: 'File with the credentials for ZooKeeper in one line, `user:password`; not set: none, and everybody may write.',
+  },
   'run.orphan-timeout': {
     kind: 'duration',
     default: 5000,

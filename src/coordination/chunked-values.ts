@@ -155,9 +155,17 @@ export class ChunkedValues {
 
 /** Removes all children of a path and then the path itself; what is missing is no error. */
 export async function removeTree(store: NodeStore, path: string): Promise<void> {
-  const names = await store.children(path);
-  await Promise.all(names.map((name) => removeTree(store, `${path}/${name}`)));
-  await removeIfThere(store, path);
+  for (;;) {
+    const names = await store.children(path);
+    await Promise.all(names.map((name) => removeTree(store, `${path}/${name}`)));
+    try {
+      await removeIfThere(store, path);
+      return;
+    } catch (error) {
+      // A child was added meanwhile.
+      if (!hasCode(error, 'VERSION_CONFLICT')) throw error;
+    }
+  }
 }
 
 async function removeIfThere(store: NodeStore, path: string, version: number = ANY_VERSION): Promise<void> {

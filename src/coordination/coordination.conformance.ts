@@ -31,12 +31,15 @@ export interface CoordinationSuiteOptions {
   readonly create: () => Promise<CoordinationHarness>;
   /** Titles of tests that an adapter cannot pass, each with the reason. */
   readonly skip?: Readonly<Record<string, string>>;
+  /** Why none can run here. */
+  readonly skipAll?: string | undefined;
 }
 
 const EXECUTORS_OF_BIG_ASSIGNMENT = 50_000;
 
-export function coordinationSuite({ name, create, skip = {} }: CoordinationSuiteOptions): void {
-  describe(`coordination over ${name}`, () => {
+export function coordinationSuite({ name, create, skip = {}, skipAll }: CoordinationSuiteOptions): void {
+  const title = `coordination over ${name}`;
+  describe.skipIf(skipAll !== undefined)(skipAll === undefined ? title : `${title} (${skipAll})`, () => {
     let harness: CoordinationHarness;
     const claim = (title: string, run: () => Promise<void>): void => {
       const reason = skip[title];
@@ -345,9 +348,9 @@ export function coordinationSuite({ name, create, skip = {} }: CoordinationSuite
         const reader = await connect();
         await coordination.announceSupervisor(supervisor('s1'));
         link.isolate();
-        await harness.pass(harness.sessionTimeoutMs * 0.6);
+        await harness.pass(harness.sessionTimeoutMs * 0.5);
         expect(await reader.listSupervisors()).toHaveLength(1);
-        await harness.pass(harness.sessionTimeoutMs);
+        await harness.pass(harness.sessionTimeoutMs * 1.1);
         expect(await reader.listSupervisors()).toEqual([]);
       });
 

@@ -3,7 +3,8 @@
  *
  * Drawn for ZooKeeper's semantics (sessions, versioned nodes, ephemeral nodes, watches): one call is one atomic
  * decision about one node. A watch tells that something may have changed, never what; readers read again. Every method
- * rejects with COORDINATOR_UNAVAILABLE while the coordinator is away; nobody may conclude anything from that.
+ * rejects while the coordinator is away, with COORDINATOR_UNAVAILABLE or a code that says why (`isCoordinatorAway`);
+ * nobody may conclude anything from that.
  */
 import type { RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';

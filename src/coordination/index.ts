@@ -1,5 +1,5 @@
 export type { CoordinationOptions } from './connect.js';
-export { connectCoordination } from './connect.js';
+export { connectCoordination, isCoordinatorAway } from './connect.js';
 export type {
   Coordination,
   StopWatching,

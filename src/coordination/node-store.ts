@@ -5,10 +5,12 @@
  * N1 One call decides about one node, at once or not at all; there are no transactions.
  * N2 A node is at version 0 when it is created, and each write raises its version by exactly one.
  * N3 A call is answered only when its effect is as lasting as the node's kind promises, and readers see only such.
- * N4 A call that is under way when the connection goes rejects with COORDINATOR_UNAVAILABLE, and may have taken effect.
+ * N4 A call that is under way when the connection goes may reject with COORDINATOR_UNAVAILABLE, and may then have taken
+ *    effect. While the coordinator cannot be asked, calls reject at once: with that code, or one that says why.
  * N5 A watch says that something may have changed, and may say so too often. After a reconnect every watch is called.
  * N6 Missing parents are created silently and are no values: `read` of one gives undefined or an empty node.
  */
+import { IsobarError } from '../base/index.js';
 import type { StopWatching } from './coordination.js';
 
 /**
@@ -18,7 +20,7 @@ import type { StopWatching } from './coordination.js';
 export type OnNodeChange = (children?: readonly string[]) => void;
 
 /** No node is larger (ZooKeeper's limit is 1 MiB with the path); larger values are cut into chunks above this port. */
-export const MAX_NODE_BYTES = 1_000_000;
+const MAX_NODE_BYTES = 1_000_000;
 
 /** As the expected version: whatever it is. */
 export const ANY_VERSION = -1;
@@ -48,7 +50,7 @@ export interface NodeStore {
   read(path: string): Promise<StoredNode | undefined>;
   /** Replaces the data if the node has `expectedVersion`; resolves to the new version. @throws NODE_MISSING, VERSION_CONFLICT */
   write(path: string, data: Uint8Array, expectedVersion: number): Promise<number>;
-  /** Removes a node without children. @throws NODE_MISSING, VERSION_CONFLICT */
+  /** Removes a node without children. @throws NODE_MISSING, VERSION_CONFLICT (also where it has children) */
   remove(path: string, expectedVersion: number): Promise<void>;
   /** Names of the children, in ascending order; none for a missing node. */
   children(path: string): Promise<readonly string[]>;
@@ -58,4 +60,14 @@ export interface NodeStore {
   onSession(listener: (event: SessionEvent) => void): StopWatching;
   /** Ends the session; its ephemeral nodes go at once if the coordinator can be reached. */
   close(): Promise<void>;
+}
+
+/** @throws NODE_TOO_LARGE */
+export function checkNodeSize(nodePath: string, bytes: Uint8Array): void {
+  if (bytes.length <= MAX_NODE_BYTES) return;
+  throw new IsobarError('NODE_TOO_LARGE', `the value for ${nodePath} does not fit into one node`, {
+    expected: `at most ${MAX_NODE_BYTES} bytes`,
+    found: `${bytes.length} bytes`,
+    where: nodePath,
+  });
 }

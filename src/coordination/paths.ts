@@ -11,6 +11,18 @@ export const WORKERS_PATH = '/workers';
 export const ACKNOWLEDGED_PATH = '/acknowledged';
 const CHUNKS_PATH = '/chunks';
 
+/** Every path that only has children. */
+export const PARENT_PATHS: readonly string[] = [
+  SUPERVISORS_PATH,
+  TOPOLOGIES_PATH,
+  ASSIGNMENTS_PATH,
+  GENERATIONS_PATH,
+  POSITIONS_PATH,
+  HEARTBEATS_PATH,
+  WORKERS_PATH,
+  CHUNKS_PATH,
+];
+
 /** The path of the child that stands for `id`. */
 export function childPath(parent: string, id: string): string {
   return `${parent}/${nameOfId(id)}`;

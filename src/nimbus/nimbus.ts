@@ -12,6 +12,7 @@ import {
   type Coordination,
   type DesiredState,
   type FoldedHeartbeat,
+  isCoordinatorAway,
   isTerminal,
   type TopologyPhase,
 } from '../coordination/index.js';
@@ -433,10 +434,8 @@ class RunningNimbus implements Nimbus {
     if (this.#isClosed) return;
     this.#view.markAll();
     this.#mustCheckLeader = true;
-    const isExpected =
-      hasCode(error, 'COORDINATOR_UNAVAILABLE') ||
-      hasCode(error, 'SESSION_EXPIRED') ||
-      hasCode(error, 'VERSION_CONFLICT');
+    // Why the coordinator is away has been logged by its client.
+    const isExpected = isCoordinatorAway(error) || hasCode(error, 'VERSION_CONFLICT');
     const fields = { message: String(error), stack: error instanceof Error ? error.stack : undefined };
     if (isExpected) this.#logger.debug('step.failed', fields);
     else this.#logger.error('step.failed', fields);

@@ -8,7 +8,6 @@ import { dirname, join } from 'node:path';
 import {
   type Clock,
   compileSettings,
-  hasCode,
   IsobarError,
   type Logger,
   type Settings,
@@ -16,7 +15,7 @@ import {
   type ProcessIdentity,
   writeDurableFile,
 } from '../base/index.js';
-import type { Coordination, WorkerLaunch } from '../coordination/index.js';
+import { type Coordination, isCoordinatorAway, type WorkerLaunch } from '../coordination/index.js';
 import type { AssignedTopology, AssignmentView } from './assignment-view.js';
 import type { LaunchRecords } from './launch-records.js';
 import { type Blobs, localise, type LocalisedCode } from './localiser.js';
@@ -118,7 +117,7 @@ export class WorkerLauncher {
       try {
         return await coordination.nextGeneration(topologyId);
       } catch (error) {
-        if (!hasCode(error, 'COORDINATOR_UNAVAILABLE') && !hasCode(error, 'SESSION_EXPIRED')) throw error;
+        if (!isCoordinatorAway(error)) throw error;
         await new Promise<void>((done) => clock.after(RETRY_MS, done));
       }
     }

@@ -30,7 +30,7 @@ import {
   type RequestMethod,
   writeAnswerSchema,
 } from './protocol.js';
-import { afterArrivedInput } from './session-monitor.js';
+import { afterArrivedInput } from '../after-arrived-input.js';
 
 interface EmbeddedClientOptions {
   readonly socketPath: string;

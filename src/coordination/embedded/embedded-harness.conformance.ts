@@ -66,7 +66,7 @@ export async function createEmbeddedHarness(overrides: ServerOverrides = {}): Pr
     async connect() {
       const number = nextClient++;
       const linkPath = join(root, `l${number}`);
-      const link = await openCuttableLink(linkPath, socketPath);
+      const link = await openCuttableLink(socketPath, linkPath);
       links.push(link);
       const process = { pid: 1_000_000 + number, startTime: String(number) };
       livingPids.add(process.pid);

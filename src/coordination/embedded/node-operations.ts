@@ -1,9 +1,9 @@
 /** What each request on a node means: from the state and the request to a result and a change. Pure. */
 import { IsobarError } from '../../base/index.js';
-import { ANY_VERSION, type StoredNode } from '../node-store.js';
+import { ANY_VERSION, checkNodeSize, type StoredNode } from '../node-store.js';
 import type { Decision } from './commit-queue.js';
 import type { NodeTree, TreeNode } from './node-tree.js';
-import { checkNodeSize, type RequestBody } from './protocol.js';
+import type { RequestBody } from './protocol.js';
 
 export class NodeOperations {
   readonly #tree: NodeTree;

@@ -6,7 +6,6 @@
  */
 import { z } from 'zod';
 import { IsobarError } from '../../base/index.js';
-import { MAX_NODE_BYTES } from '../node-store.js';
 
 /** Slash-separated names of printable ASCII: what ZooKeeper takes as well. */
 const path = z
@@ -69,14 +68,4 @@ export function parseMessage<S extends z.ZodType>(schema: S, what: string, body:
     });
   }
   return parsed.data;
-}
-
-/** @throws NODE_TOO_LARGE */
-export function checkNodeSize(nodePath: string, bytes: Uint8Array): void {
-  if (bytes.length <= MAX_NODE_BYTES) return;
-  throw new IsobarError('NODE_TOO_LARGE', `the value for ${nodePath} does not fit into one node`, {
-    expected: `at most ${MAX_NODE_BYTES} bytes`,
-    found: `${bytes.length} bytes`,
-    where: nodePath,
-  });
 }

@@ -10,6 +10,7 @@
  *    already arrived is read before a session is found silent.
  */
 import type { CancelTimer, Clock, ProcessIdentity } from '../../base/index.js';
+import { afterArrivedInput } from '../after-arrived-input.js';
 
 import type { SessionRecord } from './node-tree.js';
 
@@ -132,18 +133,4 @@ export class SessionMonitor<Client> {
       if (reason !== undefined) this.#onEnd(id, reason);
     }
   }
-}
-
-/** Turns of the event loop in which a message that has arrived is read, and its sender's answer to ours as well. */
-const INPUT_TURNS = 4;
-
-/**
- * Runs `run` when what has already arrived at sockets has been read. Timers run before sockets are read, so after a
- * blocked moment a timer alone would take a full socket for silence.
- */
-export function afterArrivedInput(run: () => void, turns = INPUT_TURNS): void {
-  setImmediate(() => {
-    if (turns <= 1) run();
-    else afterArrivedInput(run, turns - 1);
-  });
 }
