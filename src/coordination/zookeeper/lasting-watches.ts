@@ -7,10 +7,13 @@
  */
 import type { Clock, Logger } from '../../base/index.js';
 import type { StopWatching } from '../coordination.js';
+import type { OnNodeChange } from '../node-store.js';
 import type { NodeEvent, Refusal, ServerConnection } from './server-connection.js';
 
+type Due = Set<string> | 'anything';
+
 interface WatchedPath {
-  readonly callbacks: Set<() => void>;
+  readonly callbacks: Set<OnNodeChange>;
   /** Children whose watch stands or is being set. */
   readonly armed: Set<string>;
   /** Children whose watch has fired and is to be set again. */
@@ -18,7 +21,8 @@ interface WatchedPath {
   /** Whether the watches of the node itself and of the list of its children are to be set. */
   mustArmNode: boolean;
   mustArmChildren: boolean;
-  isCallDue: boolean;
+  /** What is to be told: children that changed, or that anything may have. What comes while arming waits for the next. */
+  due: Due;
   isWorking: boolean;
 }
 
@@ -36,9 +40,9 @@ export class LastingWatches {
     this.#logger = logger;
   }
 
-  watch(path: string, onChange: () => void): StopWatching {
+  watch(path: string, onChange: OnNodeChange): StopWatching {
     // A registration of its own, so that one function given twice can be stopped once.
-    const registered = (): void => onChange();
+    const registered: OnNodeChange = (children) => onChange(children);
     let watched = this.#paths.get(path);
     if (watched === undefined) {
       watched = {
@@ -48,7 +52,7 @@ export class LastingWatches {
         mustArmNode: true,
         mustArmChildren: true,
         // A child may change after the caller's first look and before its watch stands.
-        isCallDue: true,
+        due: 'anything',
         isWorking: false,
       };
       this.#paths.set(path, watched);
@@ -83,7 +87,8 @@ export class LastingWatches {
       if (kind !== 'children') own.mustArmNode = true;
       // A node that comes or goes has no watch of its children.
       if (kind !== 'changed') own.mustArmChildren = true;
-      own.isCallDue = true;
+      // Of children that come and go the new list tells.
+      if (kind !== 'children') own.due = 'anything';
       void this.#work(path, own);
     }
     if (kind === 'children') return;
@@ -94,7 +99,7 @@ export class LastingWatches {
     const name = path.slice(slash + 1);
     // A child that is gone, or was there only for a moment, is no longer in the list of children.
     if (parent.armed.delete(name) && kind !== 'removed') parent.fired.add(name);
-    parent.isCallDue = true;
+    tellOf(parent.due, name);
     void this.#work(parentPath, parent);
   }
 
@@ -104,19 +109,24 @@ export class LastingWatches {
     watched.isWorking = true;
     while (this.#paths.get(path) === watched && this.#connection !== null && isDue(watched)) {
       const connection = this.#connection;
-      const mustCall = watched.isCallDue;
-      watched.isCallDue = false;
-      const refusal = await this.#arm(connection, path, watched);
+      const { due } = watched;
+      watched.due = new Set();
+      const refusal = await this.#arm(connection, path, watched, due);
       // W2: the next connection arms and calls. It may be there already.
       if (refusal === 'lost' && connection === this.#connection) break;
       if (refusal === 'lost') continue;
       if (refusal !== null) this.#retryLater(path, watched, refusal);
-      if (mustCall) this.#call(watched);
+      this.#call(watched, due);
     }
     watched.isWorking = false;
   }
 
-  async #arm(connection: ServerConnection, path: string, watched: WatchedPath): Promise<Refusal | null> {
+  async #arm(
+    connection: ServerConnection,
+    path: string,
+    watched: WatchedPath,
+    due: Due,
+  ): Promise<Refusal | null> {
     const { mustArmNode, mustArmChildren, armed, fired } = watched;
     watched.mustArmNode = false;
     watched.mustArmChildren = false;
@@ -128,8 +138,16 @@ export class LastingWatches {
     if (node?.isDone === false) return node.refusal;
     if (children?.isDone === true) {
       const names = new Set(children.value);
-      for (const name of armed) if (!names.has(name)) armed.delete(name);
-      for (const name of children.value) if (!armed.has(name)) fired.add(name);
+      for (const name of armed) {
+        if (names.has(name)) continue;
+        armed.delete(name);
+        tellOf(due, name);
+      }
+      for (const name of children.value) {
+        if (armed.has(name)) continue;
+        if (!fired.has(name)) tellOf(due, name);
+        fired.add(name);
+      }
     } else if (children !== null && children.refusal !== 'no-node') return children.refusal;
     const names = [...fired];
     fired.clear();
@@ -149,16 +167,18 @@ export class LastingWatches {
     watched.fired.clear();
     watched.mustArmNode = true;
     watched.mustArmChildren = true;
-    watched.isCallDue = true;
+    watched.due = 'anything';
     void this.#work(path, watched);
   }
 
   /** A callback that throws must not keep the others from being called. */
-  #call(watched: WatchedPath): void {
+  #call(watched: WatchedPath, due: Due): void {
+    if (due !== 'anything' && due.size === 0) return;
+    const children = due === 'anything' ? undefined : [...due];
     for (const callback of [...watched.callbacks]) {
       if (!watched.callbacks.has(callback)) continue;
       try {
-        callback();
+        callback(children);
       } catch (error) {
         this.#logger.error('coordination.callback-failed', { error: String(error) });
       }
@@ -166,6 +186,10 @@ export class LastingWatches {
   }
 }
 
-function isDue({ mustArmNode, mustArmChildren, fired, isCallDue }: WatchedPath): boolean {
-  return mustArmNode || mustArmChildren || fired.size > 0 || isCallDue;
+function isDue({ mustArmNode, mustArmChildren, fired, due }: WatchedPath): boolean {
+  return mustArmNode || mustArmChildren || fired.size > 0 || due === 'anything' || due.size > 0;
+}
+
+function tellOf(due: Due, child: string): void {
+  if (due !== 'anything') due.add(child);
 }

@@ -7,6 +7,7 @@
  * Z1 A client connects once. Whatever ends the connection ends all its calls with `lost`, and nothing is queued for later.
  * Z2 The library is given whole frames of a sane size, with error codes that it knows; anything else ends the connection.
  * Z3 A server that is silent for two thirds of the session's time-out, or leaves a call unanswered for all of it, is gone.
+ *    Time in which this process itself did not run is not counted.
  */
 import type { Socket } from 'node:net';
 import { type Client, createClient, Event, Exception, type Stat } from 'node-zookeeper-client';
@@ -113,11 +114,14 @@ export class ServerConnection {
   #reason = 'no answer in time';
   #nextCall = 0;
   #lastHeardMs: number;
+  #lastCheckMs: number;
+  #missedMs = 0;
 
   constructor(options: ServerConnectionOptions, settle: (outcome: OpenOutcome) => void) {
     this.#options = options;
     this.#settle = settle;
-    this.#lastHeardMs = options.clock.nowMs();
+    this.#lastHeardMs = this.#runningMs();
+    this.#lastCheckMs = options.clock.nowMs();
     this.#closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
@@ -256,7 +260,7 @@ export class ServerConnection {
     return new Promise((resolve) => {
       const id = this.#nextCall++;
       const lose = (): void => resolve({ isDone: false, refusal: 'lost' });
-      this.#calls.set(id, { sinceMs: this.#options.clock.nowMs(), lose });
+      this.#calls.set(id, { sinceMs: this.#runningMs(), lose });
       start((error, value) => {
         this.#calls.delete(id);
         resolve(error === null ? { isDone: true, value } : { isDone: false, refusal: refusalOf(error) });
@@ -269,12 +273,14 @@ export class ServerConnection {
     this.#phase = 'open';
     for (const cancel of this.#timers.splice(0)) cancel();
     const { clock } = this.#options;
-    this.#timers.push(clock.every(this.sessionTimeoutMs / CHECKS_PER_TIMEOUT, () => this.#checkSilence()));
+    const periodMs = this.sessionTimeoutMs / CHECKS_PER_TIMEOUT;
+    this.#lastCheckMs = clock.nowMs();
+    this.#timers.push(clock.every(periodMs, () => this.#checkSilence(periodMs)));
     this.#settle({ kind: 'open', connection: this });
   }
 
   #onData(chunk: Buffer, deliver: (frame: Buffer) => void): void {
-    this.#lastHeardMs = this.#options.clock.nowMs();
+    this.#lastHeardMs = this.#runningMs();
     try {
       for (const frame of this.#frames.push(chunk)) {
         deliver(this.#phase === 'opening' ? checkGreeting(frame) : withKnownError(frame));
@@ -287,7 +293,11 @@ export class ServerConnection {
   }
 
   /** Z3. What has arrived and was not read yet is no silence. */
-  #checkSilence(): void {
+  #checkSilence(periodMs: number): void {
+    const nowMs = this.#options.clock.nowMs();
+    const lateMs = nowMs - this.#lastCheckMs - periodMs;
+    if (lateMs > periodMs) this.#missedMs += lateMs;
+    this.#lastCheckMs = nowMs;
     if (!this.#isSilent()) return;
     afterArrivedInput(() => {
       if (this.#phase === 'open' && this.#isSilent()) this.destroy();
@@ -295,10 +305,15 @@ export class ServerConnection {
   }
 
   #isSilent(): boolean {
-    const nowMs = this.#options.clock.nowMs();
+    const nowMs = this.#runningMs();
     if (nowMs - this.#lastHeardMs >= (this.sessionTimeoutMs * 2) / 3) return true;
     for (const { sinceMs } of this.#calls.values()) return nowMs - sinceMs >= this.sessionTimeoutMs;
     return false;
+  }
+
+  /** A clock that stands still while this process does not run. */
+  #runningMs(): number {
+    return this.#options.clock.nowMs() - this.#missedMs;
   }
 
   #failedOutcome(): OpenOutcome {

@@ -10,7 +10,7 @@ import { type CuttableLink, openCuttableLink } from '../cuttable-link.conformanc
 import { openServerConnection, type ServerConnection } from './server-connection.js';
 import { startZooKeeper, type TestZooKeeperServer } from './zookeeper-servers.conformance.js';
 
-export const SESSION_TIMEOUT_MS = 3000;
+export const SESSION_TIMEOUT_MS = 4000;
 
 export interface ZooKeeperClient extends CoordinationClient {
   readonly link: CuttableLink;

@@ -12,6 +12,7 @@ import {
   checkNodeSize,
   type NodeKind,
   type NodeStore,
+  type OnNodeChange,
   type SessionEvent,
   type StoredNode,
 } from '../node-store.js';
@@ -172,7 +173,7 @@ export class ZooKeeperNodeStore implements NodeStore {
     throw this.#failure(answer.refusal, path);
   }
 
-  watch(path: string, onChange: () => void): StopWatching {
+  watch(path: string, onChange: OnNodeChange): StopWatching {
     return this.#watches.watch(this.#chroot + path, onChange);
   }
 
