@@ -45,6 +45,14 @@ export type { EvenOptions } from './strategies/even/even.js';
 export { evenStrategy } from './strategies/even/even.js';
 export type { IdleSupervisorRules } from './strategies/even/idle-supervisors.js';
 export { sortSlots } from './strategies/even/sort-slots.js';
+export type {
+  PlacementOutcome,
+  ResourceAwareOptions,
+  ResourceAwareResult,
+} from './strategies/resource-aware/resource-aware.js';
+export { resourceAwareStrategy } from './strategies/resource-aware/resource-aware.js';
+export type { Shortage } from './strategies/resource-aware/shortage.js';
+export type { TopologyOrder, UserGuarantees } from './strategies/resource-aware/topology-order.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
 export { validateAssignment } from './validate-assignment.js';
 export type {

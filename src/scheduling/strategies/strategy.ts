@@ -1,11 +1,14 @@
 /** The interface of a scheduling strategy: a pure function from a snapshot to slots and reasons. */
 import type { ClusterSnapshot, Placement } from '../cluster-snapshot.js';
 import type { PlannedExecutor } from '../executors.js';
+import type { Shortage } from './resource-aware/shortage.js';
 
 /** Executors of one topology that got no slot, and why, as a sentence with what to do. */
 export interface Unplaced {
   readonly executors: readonly PlannedExecutor[];
   readonly reason: string;
+  /** For a strategy that looks at resources: what exactly is missing. */
+  readonly shortage?: Shortage;
 }
 
 export interface SchedulingResult {

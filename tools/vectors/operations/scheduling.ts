@@ -14,11 +14,13 @@ import { stableText } from '../compare.js';
 import type { VectorCase } from '../read-cases.js';
 import { configuration, number, type StormConfiguration } from '../storm-configuration.js';
 import { exact, type Facts, NotSupported, type Operation, sets } from './operation.js';
+import { runResourceAware } from './resource-aware.js';
 import { snapshotSchema, toSnapshot } from './snapshot.js';
 
 const SCHEDULERS = ['even', 'default', 'isolation', 'multitenant', 'resource-aware'];
 
 export const runSchedule: Operation = (test) => {
+  if (schedulerOf(test) === 'resource-aware') return runResourceAware(test);
   const strategyOf = STRATEGIES.get(schedulerOf(test));
   if (strategyOf === undefined) throw new NotSupported(`${schedulerOf(test)} scheduler`);
   const parsed = snapshotSchema.parse(test.input);

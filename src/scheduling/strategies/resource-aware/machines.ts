@@ -1,0 +1,239 @@
+/**
+ * Supervisors, hosts and racks by integer, with what is left of their resources and who holds their slots.
+ *
+ * Indexes follow the order of ids, so that comparing indexes breaks ties by id. Supervisors that only a placement names
+ * follow the registered ones; they and those of blacklisted hosts are not usable: they belong to no host and no rack.
+ */
+import type { ClusterSnapshot, ClusterSupervisor, Slot } from '../../cluster-snapshot.js';
+import { compareText } from '../../order.js';
+import { CPU, FIRST_GENERIC, MEMORY, toAmount } from './amounts.js';
+
+/** Index of nothing. */
+export const NONE = -1;
+
+export class Machines {
+  /** Supervisor ids. */
+  readonly ids: readonly string[];
+  readonly indexOfId: ReadonlyMap<string, number>;
+  /** Registered and not blacklisted. */
+  readonly usable: Uint8Array;
+  readonly hostOf: Int32Array;
+  readonly rackOf: Int32Array;
+  readonly hostNames: readonly string[];
+  readonly indexOfHost: ReadonlyMap<string, number>;
+  /** Usable supervisors of each host, ascending. */
+  readonly machinesOfHost: readonly Int32Array[];
+  readonly rackNames: readonly string[];
+  readonly hostsOfRack: readonly Int32Array[];
+  /** Usable supervisors of each rack, ascending. */
+  readonly machinesOfRack: readonly Int32Array[];
+
+  /** Processor, memory, and each resource that any supervisor or topology names. */
+  readonly resourceCount: number;
+  readonly genericNames: readonly string[];
+  /** By supervisor, then resource. */
+  readonly offered: Float64Array;
+  /** Offered minus used; negative where a placement that was there before uses more than is offered. */
+  readonly left: Float64Array;
+  /** By rack, then resource: the sum of what is left of its supervisors, each at least 0. */
+  readonly leftOfRack: Float64Array;
+  /** Changes to a rack so far, for those who keep something that follows from it. */
+  readonly changesOfRack: Int32Array;
+
+  /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port. */
+  readonly firstSlot: Int32Array;
+  readonly slotPort: Int32Array;
+  /** Index of the topology that holds the slot, or NONE. */
+  readonly slotHolder: Int32Array;
+  readonly machineOfSlot: Int32Array;
+
+  constructor(snapshot: ClusterSnapshot, genericNames: readonly string[]) {
+    this.genericNames = genericNames;
+    this.resourceCount = FIRST_GENERIC + genericNames.length;
+    const registered = uniqueSorted(snapshot.supervisors);
+    this.ids = [...registered.map(({ id }) => id), ...placedElsewhere(snapshot, registered)];
+    this.indexOfId = new Map(this.ids.map((id, index) => [id, index]));
+
+    const count = this.ids.length;
+    this.usable = new Uint8Array(count);
+    this.hostOf = new Int32Array(count).fill(NONE);
+    this.rackOf = new Int32Array(count).fill(NONE);
+    registered.forEach(({ host }, index) => {
+      this.usable[index] = snapshot.blacklistedHosts?.has(host) === true ? 0 : 1;
+    });
+    const usable = registered.filter((_, index) => this.usable[index] === 1);
+    const rackOfHost = racksOfHosts(usable);
+    this.hostNames = [...rackOfHost.keys()].sort(compareText);
+    this.rackNames = [...new Set(rackOfHost.values())].sort(compareText);
+    this.indexOfHost = new Map(this.hostNames.map((name, index) => [name, index]));
+    const rackIndex = new Map(this.rackNames.map((name, index) => [name, index]));
+    const rackIndexOfHost = this.hostNames.map((name) => rackIndex.get(rackOfHost.get(name)!)!);
+    registered.forEach(({ host }, index) => {
+      if (this.usable[index] === 0) return;
+      const hostNumber = this.indexOfHost.get(host)!;
+      this.hostOf[index] = hostNumber;
+      this.rackOf[index] = rackIndexOfHost[hostNumber]!;
+    });
+    this.machinesOfHost = membersOf(this.hostOf, this.hostNames.length);
+    this.machinesOfRack = membersOf(this.rackOf, this.rackNames.length);
+    this.hostsOfRack = membersOf(rackIndexOfHost, this.rackNames.length);
+
+    this.offered = offeredAmounts(registered, count, genericNames);
+    this.left = this.offered.slice();
+    this.leftOfRack = new Float64Array(this.rackNames.length * this.resourceCount);
+    this.changesOfRack = new Int32Array(this.rackNames.length);
+    for (let machine = 0; machine < count; machine++) this.#addToRack(machine);
+
+    this.firstSlot = new Int32Array(count + 1);
+    const ports = registered.map((supervisor) => sortedPorts(supervisor.ports));
+    for (let machine = 0; machine < count; machine++) {
+      this.firstSlot[machine + 1] = this.firstSlot[machine]! + (ports[machine]?.length ?? 0);
+    }
+    const slots = this.firstSlot[count]!;
+    this.slotPort = new Int32Array(slots);
+    this.machineOfSlot = new Int32Array(slots);
+    this.slotHolder = new Int32Array(slots).fill(NONE);
+    ports.forEach((list, machine) => {
+      this.slotPort.set(list, this.firstSlot[machine]!);
+      this.machineOfSlot.fill(machine, this.firstSlot[machine]!, this.firstSlot[machine + 1]!);
+    });
+  }
+
+  get count(): number {
+    return this.ids.length;
+  }
+
+  get rackCount(): number {
+    return this.rackNames.length;
+  }
+
+  /** What is free of a resource, at least 0. */
+  free(machine: number, resource: number): number {
+    const left = this.left[machine * this.resourceCount + resource]!;
+    return left > 0 ? left : 0;
+  }
+
+  /** Uses up `amount` of a resource; a negative amount gives it back. */
+  use(machine: number, resource: number, amount: number): void {
+    const at = machine * this.resourceCount + resource;
+    const before = this.left[at]!;
+    const after = before - amount;
+    this.left[at] = after;
+    const rack = this.rackOf[machine]!;
+    if (rack === NONE) return;
+    this.leftOfRack[rack * this.resourceCount + resource]! += Math.max(after, 0) - Math.max(before, 0);
+    this.changesOfRack[rack]!++;
+  }
+
+  /** The index of a slot, or NONE if the supervisor is not known or does not offer the port. */
+  slotIndex(machine: number, port: number): number {
+    let low = this.firstSlot[machine]!;
+    let high = this.firstSlot[machine + 1]! - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const found = this.slotPort[middle]!;
+      if (found === port) return middle;
+      if (found < port) low = middle + 1;
+      else high = middle - 1;
+    }
+    return NONE;
+  }
+
+  slot(index: number): Slot {
+    return { supervisor: this.ids[this.machineOfSlot[index]!]!, port: this.slotPort[index]! };
+  }
+
+  /** Has the supervisor a slot that nobody holds? */
+  hasFreeSlot(machine: number): boolean {
+    const end = this.firstSlot[machine + 1]!;
+    for (let slot = this.firstSlot[machine]!; slot < end; slot++) {
+      if (this.slotHolder[slot] === NONE) return true;
+    }
+    return false;
+  }
+
+  /** What all usable supervisors together have left, less what others of them lack. */
+  totalLeft(resource: number): number {
+    let sum = 0;
+    for (let machine = 0; machine < this.count; machine++) {
+      if (this.usable[machine] === 1) sum += this.left[machine * this.resourceCount + resource]!;
+    }
+    return Math.max(sum, 0);
+  }
+
+  /** What all registered supervisors offer, blacklisted ones included. */
+  totalOffered(resource: number): number {
+    let sum = 0;
+    for (let at = resource; at < this.offered.length; at += this.resourceCount) sum += this.offered[at]!;
+    return sum;
+  }
+
+  #addToRack(machine: number): void {
+    const rack = this.rackOf[machine]!;
+    if (rack === NONE) return;
+    for (let resource = 0; resource < this.resourceCount; resource++) {
+      this.leftOfRack[rack * this.resourceCount + resource]! += this.free(machine, resource);
+    }
+  }
+}
+
+function uniqueSorted(supervisors: readonly ClusterSupervisor[]): ClusterSupervisor[] {
+  const byId = new Map<string, ClusterSupervisor>();
+  for (const supervisor of supervisors) if (!byId.has(supervisor.id)) byId.set(supervisor.id, supervisor);
+  return [...byId.values()].sort((a, b) => compareText(a.id, b.id));
+}
+
+/** Supervisors that hold workers but are not registered, ascending. */
+function placedElsewhere(
+  { placement }: ClusterSnapshot,
+  registered: readonly ClusterSupervisor[],
+): readonly string[] {
+  const known = new Set(registered.map(({ id }) => id));
+  const others = new Set<string>();
+  for (const workers of placement.values()) {
+    for (const { supervisor } of workers) if (!known.has(supervisor)) others.add(supervisor);
+  }
+  return [...others].sort(compareText);
+}
+
+/** A host is in the rack that the first of its supervisors names; without one, all are in one nameless rack. */
+function racksOfHosts(supervisors: readonly ClusterSupervisor[]): ReadonlyMap<string, string> {
+  const racks = new Map<string, string>();
+  for (const { host, rack } of supervisors) {
+    if (!racks.has(host) || (racks.get(host) === '' && rack !== undefined)) racks.set(host, rack ?? '');
+  }
+  return racks;
+}
+
+function membersOf(groupOf: ArrayLike<number>, groups: number): Int32Array[] {
+  const members = Array.from({ length: groups }, (): number[] => []);
+  for (let index = 0; index < groupOf.length; index++) {
+    const group = groupOf[index]!;
+    if (group !== NONE) members[group]!.push(index);
+  }
+  return members.map((list) => Int32Array.from(list));
+}
+
+function offeredAmounts(
+  supervisors: readonly ClusterSupervisor[],
+  count: number,
+  genericNames: readonly string[],
+): Float64Array {
+  const resources = FIRST_GENERIC + genericNames.length;
+  const offered = new Float64Array(count * resources);
+  supervisors.forEach(({ resources: offer }, machine) => {
+    offered[machine * resources + CPU] = toAmount(offer?.cpuPercent);
+    offered[machine * resources + MEMORY] = toAmount(offer?.memoryMb);
+    genericNames.forEach((name, index) => {
+      offered[machine * resources + FIRST_GENERIC + index] = toAmount(offer?.generic?.[name]);
+    });
+  });
+  return offered;
+}
+
+function sortedPorts(ports: readonly number[]): readonly number[] {
+  for (let index = 1; index < ports.length; index++) {
+    if (ports[index - 1]! >= ports[index]!) return [...new Set(ports)].sort((a, b) => a - b);
+  }
+  return ports;
+}
