@@ -29,6 +29,8 @@ export type {
   SchedulingOutcome,
   TopologyOutcome,
 } from './round-types.js';
+export type { SupervisorUse, WorkerUse } from './resource-use.js';
+export { sharedOnSupervisors, useOfSupervisors, useOfWorkers } from './resource-use.js';
 export { schedulingRound } from './scheduling-round.js';
 export type {
   ClusterComponent,
@@ -55,6 +57,7 @@ export type { Shortage } from './strategies/resource-aware/shortage.js';
 export type { TopologyOrder, UserGuarantees } from './strategies/resource-aware/topology-order.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
 export { validateAssignment } from './validate-assignment.js';
+export { validateCapacity } from './validate-capacity.js';
 export type {
   Refusal,
   Submission,

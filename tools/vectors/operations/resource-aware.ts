@@ -8,12 +8,13 @@ import {
   resourceAwareStrategy,
   type TopologyOrder,
   validateAssignment,
+  validateCapacity,
 } from '../../../src/scheduling/index.js';
 import { agrees, stableText } from '../compare.js';
 import type { VectorCase } from '../read-cases.js';
 import { configuration, number, type StormConfiguration } from '../storm-configuration.js';
 import { exact, type Facts } from './operation.js';
-import { checkAlways, checkProperty } from './resource-properties.js';
+import { checkProperty } from './resource-properties.js';
 import { observe } from './resource-use.js';
 import { resourceAwareSchema, simpleName, toResourceSnapshot } from './storm-topology.js';
 
@@ -24,7 +25,11 @@ export function runResourceAware(test: VectorCase): Facts {
   const minimumCpu = number(conf, 'storm.worker.min.cpu.pcore.percent');
   const result = strategyOf(conf)(snapshot);
   const [failure] = result.failures.values();
-  if (failure !== undefined) return { error: exact(String(failure)) };
+  if (failure !== undefined) {
+    return {
+      error: exact(failure instanceof Error ? failure.message : 'a value that is no error was thrown'),
+    };
+  }
   const scheduled = snapshot.topologies.filter(({ id }) => !result.unplaced.has(id));
   return {
     topologies: {
@@ -86,7 +91,7 @@ function wrongTopologies(
   expected: unknown,
   minimumCpu: number,
 ): string | undefined {
-  const problems = checkAlways(snapshot, result, minimumCpu);
+  const problems: string[] = [];
   for (const [id, facts] of Object.entries(z.record(z.string(), z.unknown()).parse(expected))) {
     const topology = snapshot.topologies.find((one) => one.id === id);
     if (topology === undefined) continue;
@@ -104,8 +109,11 @@ function wrongTopologies(
     if (actual.outcome === 'scheduled-now' && unassigned > 0 && !saysPlacedInPart)
       problems.push(`${id} is placed in part`);
   }
-  for (const [id, sentences] of validateAssignment(snapshot, result))
-    problems.push(`${id}: ${sentences.join(', ')}`);
+  const faults = [
+    ...validateAssignment(snapshot, result),
+    ...validateCapacity(snapshot, result.placement, minimumCpu),
+  ];
+  for (const [id, sentences] of faults) problems.push(`${id}: ${sentences.join(', ')}`);
   return problems.length === 0 ? undefined : problems.join('; ');
 }
 

@@ -1,8 +1,13 @@
-/** Properties that a resource-aware case asks for, and what holds in every case: no capacity is exceeded. */
+/** Properties that a resource-aware case asks for. */
 import { z } from 'zod';
-import type { ClusterSnapshot, ResourceAwareResult } from '../../../src/scheduling/index.js';
+import {
+  type ClusterSnapshot,
+  type ResourceAwareResult,
+  useOfSupervisors,
+  useOfWorkers,
+  type WorkerUse,
+} from '../../../src/scheduling/index.js';
 import { NotSupported } from './operation.js';
-import { sharedOnSupervisors, sum, useOfWorkers, type WorkerUse } from './resource-use.js';
 
 const propertySchema = z.object({
   kind: z.string(),
@@ -58,11 +63,9 @@ export function checkProperty(
 }
 
 function countOn(node: string, uses: readonly WorkerUse[], component: string | undefined): number {
-  return sum(
-    uses
-      .filter(({ worker }) => worker.supervisor === node)
-      .map(({ components }) => components.filter((one) => one === component).length),
-  );
+  return uses
+    .filter(({ worker }) => worker.supervisor === node)
+    .flatMap(({ components }) => components.filter((one) => one === component)).length;
 }
 
 function isFull(
@@ -72,60 +75,12 @@ function isFull(
   result: ResourceAwareResult,
 ): boolean {
   const offered = snapshot.supervisors.find(({ id }) => id === node)?.resources;
-  const total = kind === 'cpu' ? offered?.cpuPercent : offered?.memoryMb;
-  return Math.abs((total ?? 0) - usedOn(node, snapshot, result, 0)[kind]) < TOLERANCE;
+  const used = useOfSupervisors(snapshot, result.placement).get(node);
+  return kind === 'cpu'
+    ? isNear(offered?.cpuPercent ?? 0, used?.cpuPercent ?? 0)
+    : isNear(offered?.memoryMb ?? 0, used?.memoryMb ?? 0);
 }
 
-function usedOn(
-  node: string,
-  snapshot: ClusterSnapshot,
-  result: ResourceAwareResult,
-  minimumCpu: number,
-): { readonly cpu: number; readonly memory: number; readonly generic: ReadonlyMap<string, number> } {
-  let cpu = 0;
-  let memory = 0;
-  const generic = new Map<string, number>();
-  for (const topology of snapshot.topologies) {
-    const all = useOfWorkers(topology, result.placement.get(topology.id) ?? [], minimumCpu);
-    memory += sharedOnSupervisors(topology, all).get(node) ?? 0;
-    for (const use of all.filter(({ worker }) => worker.supervisor === node)) {
-      cpu += use.cpu;
-      memory += use.onHeapMb + use.offHeapMb;
-      for (const [name, amount] of use.generic) generic.set(name, (generic.get(name) ?? 0) + amount);
-    }
-  }
-  return { cpu, memory, generic };
-}
-
-/** What holds whatever the case is. Supervisors that used too much before may still do. */
-export function checkAlways(
-  snapshot: ClusterSnapshot,
-  result: ResourceAwareResult,
-  minimumCpu: number,
-): string[] {
-  const problems: string[] = [];
-  const before = { ...result, placement: snapshot.placement };
-  for (const { id, resources } of snapshot.supervisors) {
-    const now = usedOn(id, snapshot, result, minimumCpu);
-    const then = usedOn(id, snapshot, before, minimumCpu);
-    const within = (used: number, usedBefore: number, total: number): boolean =>
-      used <= Math.max(total, usedBefore) + TOLERANCE;
-    if (!within(now.cpu, then.cpu, resources?.cpuPercent ?? 0)) problems.push(`${id} exceeds its processors`);
-    if (!within(now.memory, then.memory, resources?.memoryMb ?? 0)) problems.push(`${id} exceeds its memory`);
-    for (const [name, used] of now.generic) {
-      if (!within(used, then.generic.get(name) ?? 0, resources?.generic?.[name] ?? 0)) {
-        problems.push(`${id} exceeds its ${name}`);
-      }
-    }
-  }
-  for (const topology of snapshot.topologies) {
-    const old = new Set((snapshot.placement.get(topology.id) ?? []).map((worker) => JSON.stringify(worker)));
-    for (const use of useOfWorkers(topology, result.placement.get(topology.id) ?? [])) {
-      if (old.has(JSON.stringify(use.worker))) continue;
-      if (use.onHeapMb > (topology.rules?.workerMaxHeapMb ?? Infinity) + TOLERANCE) {
-        problems.push(`a worker of ${topology.id} exceeds its heap`);
-      }
-    }
-  }
-  return problems;
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) < TOLERANCE;
 }

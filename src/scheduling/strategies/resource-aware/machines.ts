@@ -40,19 +40,29 @@ export class Machines {
   /** Changes to a rack so far, for those who keep something that follows from it. */
   readonly changesOfRack: Int32Array;
 
-  /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port. */
-  readonly firstSlot: Int32Array;
-  readonly slotPort: Int32Array;
+  /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port; empty before `openSlots`. */
+  firstSlot = new Int32Array(0);
+  slotPort = new Int32Array(0);
   /** Index of the topology that holds the slot, or NONE. */
-  readonly slotHolder: Int32Array;
-  readonly machineOfSlot: Int32Array;
+  slotHolder = new Int32Array(0);
+  machineOfSlot = new Int32Array(0);
+
+  readonly #registered: readonly ClusterSupervisor[];
 
   constructor(snapshot: ClusterSnapshot, genericNames: readonly string[]) {
     this.genericNames = genericNames;
     this.resourceCount = FIRST_GENERIC + genericNames.length;
     const registered = uniqueSorted(snapshot.supervisors);
-    this.ids = [...registered.map(({ id }) => id), ...placedElsewhere(snapshot, registered)];
-    this.indexOfId = new Map(this.ids.map((id, index) => [id, index]));
+    this.#registered = registered;
+    const ids = registered.map(({ id }) => id);
+    const indexOfId = new Map<string, number>();
+    for (let machine = 0; machine < ids.length; machine++) indexOfId.set(ids[machine]!, machine);
+    for (const id of placedElsewhere(snapshot, indexOfId)) {
+      indexOfId.set(id, ids.length);
+      ids.push(id);
+    }
+    this.ids = ids;
+    this.indexOfId = indexOfId;
 
     const count = this.ids.length;
     this.usable = new Uint8Array(count);
@@ -83,20 +93,28 @@ export class Machines {
     this.leftOfRack = new Float64Array(this.rackNames.length * this.resourceCount);
     this.changesOfRack = new Int32Array(this.rackNames.length);
     for (let machine = 0; machine < count; machine++) this.#addToRack(machine);
+  }
 
+  /** Makes the books of slots. A round in which nothing is to be placed needs none, and they are the largest part. */
+  openSlots(): void {
+    const { count } = this;
+    const ports = this.#registered.map((supervisor) => sortedPorts(supervisor.ports));
     this.firstSlot = new Int32Array(count + 1);
-    const ports = registered.map((supervisor) => sortedPorts(supervisor.ports));
     for (let machine = 0; machine < count; machine++) {
-      this.firstSlot[machine + 1] = this.firstSlot[machine]! + (ports[machine]?.length ?? 0);
+      const slots = machine < ports.length ? ports[machine]!.length : 0;
+      this.firstSlot[machine + 1] = this.firstSlot[machine]! + slots;
     }
     const slots = this.firstSlot[count]!;
     this.slotPort = new Int32Array(slots);
     this.machineOfSlot = new Int32Array(slots);
     this.slotHolder = new Int32Array(slots).fill(NONE);
-    ports.forEach((list, machine) => {
-      this.slotPort.set(list, this.firstSlot[machine]!);
-      this.machineOfSlot.fill(machine, this.firstSlot[machine]!, this.firstSlot[machine + 1]!);
-    });
+    for (let machine = 0, slot = 0; machine < ports.length; machine++) {
+      const list = ports[machine]!;
+      for (let index = 0; index < list.length; index++, slot++) {
+        this.slotPort[slot] = list[index]!;
+        this.machineOfSlot[slot] = machine;
+      }
+    }
   }
 
   get count(): number {
@@ -177,21 +195,31 @@ export class Machines {
   }
 }
 
-function uniqueSorted(supervisors: readonly ClusterSupervisor[]): ClusterSupervisor[] {
-  const byId = new Map<string, ClusterSupervisor>();
-  for (const supervisor of supervisors) if (!byId.has(supervisor.id)) byId.set(supervisor.id, supervisor);
-  return [...byId.values()].sort((a, b) => compareText(a.id, b.id));
+/** Without repeated ids, in order of id. */
+function uniqueSorted(supervisors: readonly ClusterSupervisor[]): readonly ClusterSupervisor[] {
+  for (let index = 1; index < supervisors.length; index++) {
+    if (supervisors[index - 1]!.id < supervisors[index]!.id) continue;
+    const byId = new Map<string, ClusterSupervisor>();
+    for (const supervisor of supervisors) if (!byId.has(supervisor.id)) byId.set(supervisor.id, supervisor);
+    return [...byId.values()].sort((a, b) => compareText(a.id, b.id));
+  }
+  return supervisors;
 }
 
 /** Supervisors that hold workers but are not registered, ascending. */
 function placedElsewhere(
   { placement }: ClusterSnapshot,
-  registered: readonly ClusterSupervisor[],
+  registered: ReadonlyMap<string, number>,
 ): readonly string[] {
-  const known = new Set(registered.map(({ id }) => id));
   const others = new Set<string>();
   for (const workers of placement.values()) {
-    for (const { supervisor } of workers) if (!known.has(supervisor)) others.add(supervisor);
+    let last = '';
+    for (const { supervisor } of workers) {
+      // Workers of a supervisor mostly follow each other.
+      if (supervisor === last) continue;
+      last = supervisor;
+      if (!registered.has(supervisor)) others.add(supervisor);
+    }
   }
   return [...others].sort(compareText);
 }

@@ -4,19 +4,16 @@
  */
 import type { PlacedWorker } from '../../cluster-snapshot.js';
 import { compareRanges } from '../../order.js';
-import { AckerQueue } from './acker-queue.js';
-import { toAmount } from './amounts.js';
-import { Candidates } from './candidates.js';
-import { constraintsOf, severityOf } from './constraints.js';
-import { orderExecutors } from './executor-order.js';
+import { type Constraints, constraintsOf } from './constraints.js';
 import type { IdleGroups } from './idle-groups.js';
-import { MachineOrder, type ListedMachines, type ShareOrder } from './machine-order.js';
+import type { MachineOrder, ShareOrder } from './machine-order.js';
 import { type Machines, NONE } from './machines.js';
+import { prepareSearch } from './prepare-search.js';
 import { placeRoundRobin } from './round-robin.js';
 import { search, type SearchOutcome } from './search.js';
 import { explainShortage, type Shortage } from './shortage.js';
 import { addRequest, type HeldWorker, type TopologyState } from './topology-state.js';
-import { type SlotBooks, Trial, type TrialLimits } from './trial.js';
+import type { SlotBooks, Trial } from './trial.js';
 
 /** Ways to place a topology. Those of the same search differ in how they break ties. */
 export const PLACERS = {
@@ -66,128 +63,80 @@ export type PlaceOutcome =
   /** `invalid`: the topology can never be placed. `infeasible`: its rules cannot be met here. */
   | { readonly kind: 'invalid' | 'infeasible'; readonly reason: string; readonly steps: number };
 
-const DEFAULT_WORKER_MAX_HEAP_MB = 768;
 const DEFAULT_MAX_SEARCH_STATES = 10_000;
 
 /** Decides only: all books are afterwards what they were, and the caller takes the workers. */
 export function placeTopology(input: PlaceInput): PlaceOutcome {
   const { machines, state, placer, options } = input;
   const { request } = state;
-  if (machines.count === 0) return nothingPut(input, undefined);
+  if (machines.count === 0) return nothingPut(input);
   if (!request.hasSpout) {
     return { kind: 'invalid', reason: 'has no spout, so it would never do anything. Add one.', steps: 0 };
   }
-  const maxStates = Math.min(
+  const allowed = Math.min(
     request.rules.maxSearchStates ?? DEFAULT_MAX_SEARCH_STATES,
     options.maxSearchStates,
   );
-  if (options.asStorm && state.unassigned >= maxStates) {
-    const reason = `has ${state.unassigned} executors without a slot; a search may try ${maxStates} placements only.`;
+  if (options.asStorm && state.unassigned >= allowed) {
+    const reason = `has ${state.unassigned} executors without a slot; a search may try ${allowed} placements only.`;
     return { kind: 'infeasible', reason, steps: 0 };
   }
-  const rules = PLACERS[placer];
-  const constraints = rules.search === 'constraints' ? constraintsOf(request) : undefined;
-  if (constraints !== undefined) {
-    for (const [component, most] of constraints.mostPerMachine.entries()) {
-      if (request.size[component]! <= machines.count * most) continue;
-      const reason = `has ${request.size[component]} executors of "${request.components[component]}", of which ${machines.count} supervisors may have ${most} each.`;
-      return { kind: 'infeasible', reason, steps: 0 };
-    }
-  }
+  const constraints = PLACERS[placer].search === 'constraints' ? constraintsOf(request) : undefined;
+  const reason = constraints === undefined ? undefined : tooManyForAll(input, constraints);
+  if (reason !== undefined) return { kind: 'infeasible', reason, steps: 0 };
 
-  const limits: TrialLimits & { readonly ackersPerWorker: number } = {
-    minimumWorkerCpu: options.minimumWorkerCpu,
-    workerMaxHeap: toAmount(request.rules.workerMaxHeapMb ?? DEFAULT_WORKER_MAX_HEAP_MB),
-    oneExecutorPerWorker: request.rules.oneExecutorPerWorker ?? false,
-    oneComponentPerWorker: request.rules.oneComponentPerWorker ?? false,
-    constraints,
-    ackersPerWorker: request.rules.ackersPerWorker ?? 1,
-  };
-  const trial = new Trial(machines, state, limits, input.books);
-  const order = new MachineOrder(trial, rules.shares, listedMachines(input));
-  const waiting = unassignedExecutors(state);
-  const executorOrder =
-    rules.search === 'constraints'
-      ? 'constraints'
-      : request.rules.orderByProximity === true
-        ? 'proximity'
-        : 'connections';
-  const severity = (component: number): number =>
-    constraints === undefined ? 0 : severityOf(constraints, component);
-  const executors = orderExecutors(request, waiting, executorOrder, severity);
-  const ackerCount = waiting.filter((executor) => request.componentOf[executor] === request.acker).length;
-  const ackers = executors.slice(executors.length - ackerCount);
+  // Each executor takes one state; beyond Storm, the bound is for what comes on top.
+  const maxStates = options.asStorm ? allowed : allowed + state.unassigned;
   let shortage: Shortage | undefined;
-  const common = {
-    trial,
-    executors,
-    ackerCount,
-    newAckerQueue: () => new AckerQueue(trial, ackers, limits),
-    // Each executor takes one state; the bound is for what comes on top.
-    maxStates: options.asStorm ? maxStates : maxStates + executors.length,
-    onStuck: (executor: number): void => {
-      shortage = explainShortage(trial, request.componentOf[executor]!);
-    },
-  };
-  let outcome: SearchOutcome;
-  // Storm takes a search that ends at the last executor for a success, whether or not that one has a place.
-  let endedAt = 0;
-  if (rules.search === 'round-robin') {
-    const walk = roundRobinMachines(input, order);
-    const { stuckAt } = placeRoundRobin({ ...common, machines: walk, asStorm: options.asStorm });
-    outcome = stuckAt === null ? 'placed' : 'exhausted';
-    endedAt = stuckAt ?? endedAt;
-  } else {
-    outcome = search({ ...common, order, candidates: () => new Candidates(trial, order, input.idle) });
-  }
-  if (options.asStorm && outcome === 'exhausted' && endedAt === executors.length - 1) outcome = 'placed';
-  const steps = trial.steps + order.steps;
-  if (outcome === 'placed') {
-    const workers = workersOf(trial);
-    trial.takeAllBack();
-    return { kind: 'placed', workers, steps };
-  }
-  const put = new Float64Array(machines.resourceCount);
-  for (const executor of trial.executors) addRequest(put, request, request.componentOf[executor]!);
-  const putMemory = trial.memoryPut;
-  trial.takeAllBack();
-  return { kind: 'not-enough-resources', shortage, put, putMemory, limited: outcome === 'limited', steps };
-}
-
-function nothingPut({ machines }: PlaceInput, shortage: Shortage | undefined): PlaceOutcome {
-  const put = new Float64Array(machines.resourceCount);
-  return { kind: 'not-enough-resources', shortage, put, putMemory: 0, limited: false, steps: 0 };
-}
-
-function unassignedExecutors({ assigned }: TopologyState): number[] {
-  const executors: number[] = [];
-  assigned.forEach((has, executor) => {
-    if (has === 0) executors.push(executor);
+  const prepared = prepareSearch(input, constraints, maxStates, (executor, trial) => {
+    shortage = explainShortage(trial, request.componentOf[executor]!);
   });
-  return executors;
+  const { trial, order } = prepared;
+  let outcome: SearchOutcome;
+  let endedAt = 0;
+  try {
+    if (PLACERS[placer].search === 'round-robin') {
+      const walk = roundRobinMachines(input, order);
+      const { stuckAt } = placeRoundRobin({ ...prepared, machines: walk, asStorm: options.asStorm });
+      outcome = stuckAt === null ? 'placed' : 'exhausted';
+      endedAt = stuckAt ?? endedAt;
+    } else outcome = search(prepared);
+    // Storm takes a search that ends at the last executor for a success, whether or not that one has a place.
+    if (options.asStorm && outcome === 'exhausted' && endedAt === prepared.executors.length - 1)
+      outcome = 'placed';
+    const steps = trial.steps + order.steps;
+    if (outcome === 'placed') return { kind: 'placed', workers: workersOf(trial), steps };
+    const put = new Float64Array(machines.resourceCount);
+    for (const executor of trial.executors) addRequest(put, request, request.componentOf[executor]!);
+    const limited = outcome === 'limited';
+    return { kind: 'not-enough-resources', shortage, put, putMemory: trial.memoryPut, limited, steps };
+  } finally {
+    trial.takeAllBack();
+  }
 }
 
-/** Favoured and last supervisors: grey-listed ones are in neither list but at the very end. */
-function listedMachines({ machines, state, options }: PlaceInput): ListedMachines {
-  const grey = new Set(options.greyListed);
-  const onHosts = (hosts: readonly string[]): number[] => {
-    const listed = new Set<number>();
-    for (const host of hosts) {
-      const index = machines.indexOfHost.get(host) ?? NONE;
-      for (const machine of machines.machinesOfHost[index] ?? []) if (!grey.has(machine)) listed.add(machine);
-    }
-    return [...listed];
-  };
-  const { favouredHosts, unfavouredHosts } = state.request.rules;
-  const favoured = onHosts(favouredHosts ?? []);
-  const unfavoured = onHosts(unfavouredHosts ?? []).filter((machine) => !favoured.includes(machine));
-  return { favoured, last: [...unfavoured, ...options.greyListed] };
+function nothingPut({ machines }: PlaceInput): PlaceOutcome {
+  const put = new Float64Array(machines.resourceCount);
+  return { kind: 'not-enough-resources', shortage: undefined, put, putMemory: 0, limited: false, steps: 0 };
 }
 
-/** Supervisors of the walk: as Storm has it, only those that no other topology is on. */
+/** Why a limit per supervisor cannot be kept even if all supervisors were empty. Storm counts those that are away, too. */
+function tooManyForAll(
+  { machines, state: { request }, options }: PlaceInput,
+  { mostPerMachine }: Constraints,
+): string | undefined {
+  const usable = machines.usable.reduce((sum, one) => sum + one, 0);
+  const supervisors = options.asStorm ? machines.count : usable;
+  for (const [component, most] of mostPerMachine.entries()) {
+    if (most === Infinity || request.size[component]! <= supervisors * most) continue;
+    return `has ${request.size[component]} executors of "${request.components[component]}", of which each of ${supervisors} supervisors may have ${most}. Add supervisors, or raise the limit.`;
+  }
+  return undefined;
+}
+
+/** Supervisors of the walk. Storm takes only those that no other topology is on. */
 function roundRobinMachines({ machines, state, all, options }: PlaceInput, order: MachineOrder): number[] {
   const { isolatedMachines } = state.request.rules;
-  const most = isolatedMachines ?? Infinity;
   const shared = new Uint8Array(machines.count);
   if (options.asStorm || isolatedMachines !== undefined) {
     for (const other of all) {
@@ -195,7 +144,9 @@ function roundRobinMachines({ machines, state, all, options }: PlaceInput, order
     }
   }
   order.begin(NONE);
-  return [...order.all()].filter((machine) => shared[machine] === 0).slice(0, most);
+  return [...order.all()]
+    .filter((machine) => shared[machine] === 0)
+    .slice(0, Math.max(0, isolatedMachines ?? Infinity));
 }
 
 /** What was put as workers. */

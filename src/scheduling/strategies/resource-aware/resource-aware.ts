@@ -24,7 +24,7 @@ import { Room } from './room.js';
 import { type Shortage, shortageText } from './shortage.js';
 import { genericNames, toRequest } from './topology-request.js';
 import { orderTopologies, type TopologyOrder, type UserGuarantees } from './topology-order.js';
-import { type HeldWorker, TopologyState } from './topology-state.js';
+import { type HeldWorker, TakenSlots, TopologyState } from './topology-state.js';
 import { SlotBooks } from './trial.js';
 
 export interface ResourceAwareOptions {
@@ -89,15 +89,14 @@ class Round {
       greyListed: grey.filter((machine) => this.#machines.usable[machine] === 1).sort((a, b) => a - b),
       asStorm: options.asStorm,
     };
-    const takenElsewhere = new Set<string>();
+    const taken = new TakenSlots();
     for (const topology of [...snapshot.topologies].sort((a, b) => compareText(a.id, b.id))) {
       try {
         const state = new TopologyState(this.#states.size, toRequest(topology, names));
         this.#states.set(topology.id, state);
-        state.load(inOrder(snapshot.placement.get(topology.id) ?? []), this.#machines, takenElsewhere);
+        state.load(snapshot.placement.get(topology.id) ?? [], this.#machines, taken);
       } catch (error) {
         this.#failures.set(topology.id, error);
-        this.#reserve(snapshot.placement.get(topology.id) ?? []);
       }
     }
   }
@@ -107,8 +106,10 @@ class Round {
     const waiting = order.filter((id) => this.#state(id).unassigned > 0 && this.#mayPlace(id));
     for (const id of order) if (this.#state(id).unassigned === 0) this.#outcomes.set(id, 'already-placed');
     if (waiting.length > 0) {
+      this.#machines.openSlots();
+      for (const id of this.#failures.keys()) this.#reserve(this.#snapshot.placement.get(id) ?? []);
       for (const state of this.#states.values()) {
-        state.account(this.#machines, 1, this.#placeOptions.minimumWorkerCpu);
+        state.enter(this.#machines, this.#placeOptions.minimumWorkerCpu);
       }
       this.#books = new SlotBooks(this.#machines.slotPort.length);
       this.#idle = new IdleGroups(this.#machines);
@@ -280,10 +281,7 @@ class Round {
     const unplaced = new Map<string, Unplaced>();
     for (const [id, state] of this.#states) {
       if (state.workers.length > 0)
-        placement.set(
-          id,
-          state.workers.map(({ placed }) => placed),
-        );
+        placement.set(id, state.loaded ?? state.workers.map(({ placed }) => placed));
       if (state.unassigned === 0) continue;
       const executors = state.request.executors.filter((_, executor) => state.assigned[executor] === 0);
       unplaced.set(id, {
@@ -328,15 +326,4 @@ function clusterShortage(
 interface Evicted {
   readonly state: TopologyState;
   readonly workers: readonly HeldWorker[];
-}
-
-function inOrder(workers: readonly PlacedWorker[]): readonly PlacedWorker[] {
-  for (let index = 1; index < workers.length; index++) {
-    if (compareWorkers(workers[index - 1]!, workers[index]!) > 0) return [...workers].sort(compareWorkers);
-  }
-  return workers;
-}
-
-function compareWorkers(a: PlacedWorker, b: PlacedWorker): number {
-  return compareText(a.supervisor, b.supervisor) || a.port - b.port;
 }

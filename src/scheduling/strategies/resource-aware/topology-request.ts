@@ -62,28 +62,9 @@ export interface RequestTotals {
 
 /** Cost: O(E) for executors in order. @throws DESCRIPTION_INVALID if an amount is not a number. */
 export function toRequest(topology: ClusterTopology, genericNames: readonly string[]): TopologyRequest {
-  const executors = inOrder(topology.executors);
   const described = new Map((topology.components ?? []).map((component) => [component.id, component]));
-  const ids = new Set(described.keys());
-  let last = '';
-  for (const { component } of executors) {
-    // Neighbours in the list mostly share a component.
-    if (component !== last) ids.add((last = component));
-  }
-  const components = [...ids].sort(compareText);
-  const indexOfComponent = new Map(components.map((id, index) => [id, index]));
+  const { executors, components, componentOf, size, indexOf } = indexExecutors(topology, described.keys());
   const descriptions = components.map((id) => described.get(id));
-
-  const componentOf = new Int32Array(executors.length);
-  const size = new Int32Array(components.length);
-  let lastIndex = NONE;
-  executors.forEach(({ component }, index) => {
-    if (lastIndex === NONE || components[lastIndex] !== component)
-      lastIndex = indexOfComponent.get(component)!;
-    componentOf[index] = lastIndex;
-    size[lastIndex]!++;
-  });
-
   const amounts = (read: (resources: RequestedResources) => number): Float64Array =>
     Float64Array.from(descriptions, (one) => requested(topology.id, one, read));
   const generic = new Float64Array(components.length * genericNames.length);
@@ -101,7 +82,7 @@ export function toRequest(topology: ClusterTopology, genericNames: readonly stri
     rules: topology.rules ?? {},
     components,
     descriptions,
-    acker: indexOfComponent.get(ACKER) ?? NONE,
+    acker: components.indexOf(ACKER),
     hasSpout: topology.components?.some(({ kind }) => kind === 'spout') ?? true,
     executors,
     componentOf,
@@ -112,7 +93,7 @@ export function toRequest(topology: ClusterTopology, genericNames: readonly stri
     generic,
     genericCount: genericNames.length,
     ...regionsOf(descriptions),
-    indexOf: executorLookup(executors),
+    indexOf,
   };
 }
 
@@ -149,15 +130,6 @@ export function genericNames(
 /** The resource of a name's index, as machines count it. */
 export function genericResource(name: number): number {
   return FIRST_GENERIC + name;
-}
-
-function inOrder(executors: readonly PlannedExecutor[]): readonly PlannedExecutor[] {
-  for (let index = 1; index < executors.length; index++) {
-    if (executors[index - 1]!.range[0] >= executors[index]!.range[0]) {
-      return [...executors].sort((a, b) => compareRanges(a.range, b.range));
-    }
-  }
-  return executors;
 }
 
 function requested(
@@ -198,20 +170,73 @@ function regionsOf(
   return { regions, regionsOf: lists.map((list) => [...new Set(list)]) };
 }
 
+type IndexedExecutors = Pick<
+  TopologyRequest,
+  'executors' | 'components' | 'componentOf' | 'size' | 'indexOf'
+>;
+
 /** Most unused entries of a table by task number that are worth its speed. */
 const SPARSE_ENTRIES_PER_EXECUTOR = 8;
 
-function executorLookup(executors: readonly PlannedExecutor[]): (range: ExecutorRange) => number {
-  const highest = executors.at(-1)?.range[0] ?? 0;
+/** One pass over executors that are in order: there may be a million of them, in every round. */
+function indexExecutors(topology: ClusterTopology, described: Iterable<string>): IndexedExecutors {
+  const { executors } = topology;
+  const found = new Map<string, number>();
+  for (const id of described) found.set(id, found.size);
+  const foundOf = new Int32Array(executors.length);
   const lowest = executors[0]?.range[0] ?? 0;
-  const matching = (index: number | undefined, [, last]: ExecutorRange): number =>
-    index !== undefined && index !== NONE && executors[index]!.range[1] === last ? index : NONE;
-  const spread = highest - lowest + 1;
-  if (Number.isInteger(spread) && spread <= 1024 + SPARSE_ENTRIES_PER_EXECUTOR * executors.length) {
-    const table = new Int32Array(spread).fill(NONE);
-    executors.forEach(({ range: [first] }, index) => (table[first - lowest] = index));
-    return (range) => matching(table[range[0] - lowest], range);
+  const spread = (executors.at(-1)?.range[0] ?? 0) - lowest + 1;
+  const isDense = Number.isInteger(spread) && spread <= 1024 + SPARSE_ENTRIES_PER_EXECUTOR * executors.length;
+  const table = new Int32Array(isDense ? Math.max(spread, 0) : 0).fill(NONE);
+  let lastFirst = -Infinity;
+  let lastId = '';
+  let lastFound = NONE;
+  for (let index = 0; index < executors.length; index++) {
+    const { component, range } = executors[index]!;
+    if (range[0] <= lastFirst)
+      return indexExecutors({ ...topology, executors: inOrder(executors) }, described);
+    lastFirst = range[0];
+    if (component !== lastId || lastFound === NONE) {
+      lastId = component;
+      lastFound = found.get(component) ?? found.size;
+      found.set(component, lastFound);
+    }
+    foundOf[index] = lastFound;
+    if (isDense) table[lastFirst - lowest] = index;
   }
-  const map = new Map(executors.map(({ range: [first] }, index) => [first, index]));
-  return (range) => matching(map.get(range[0]), range);
+  const components = [...found.keys()].sort(compareText);
+  const rank = new Int32Array(components.length);
+  components.forEach((id, index) => (rank[found.get(id)!] = index));
+  const size = new Int32Array(components.length);
+  for (let index = 0; index < foundOf.length; index++) {
+    const component = rank[foundOf[index]!]!;
+    foundOf[index] = component;
+    size[component]!++;
+  }
+  return {
+    executors,
+    components,
+    componentOf: foundOf,
+    size,
+    indexOf: lookup(executors, isDense, table, lowest),
+  };
+}
+
+function lookup(
+  executors: readonly PlannedExecutor[],
+  isDense: boolean,
+  table: Int32Array,
+  lowest: number,
+): (range: ExecutorRange) => number {
+  const map = isDense ? undefined : new Map(executors.map(({ range: [first] }, index) => [first, index]));
+  return (range) => {
+    const index = (map === undefined ? table[range[0] - lowest] : map.get(range[0])) ?? NONE;
+    return index !== NONE && executors[index]!.range[1] === range[1] ? index : NONE;
+  };
+}
+
+/** In order of first task; of several that begin with the same task the first is kept. */
+function inOrder(executors: readonly PlannedExecutor[]): readonly PlannedExecutor[] {
+  const sorted = [...executors].sort((a, b) => compareRanges(a.range, b.range));
+  return sorted.filter(({ range }, index) => index === 0 || sorted[index - 1]!.range[0] !== range[0]);
 }

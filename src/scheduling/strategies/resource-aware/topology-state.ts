@@ -2,16 +2,31 @@
  * A topology with what it has where. Loading takes the workers of a placement, leaving out those that conflict with
  * others; taking and giving back slots keeps the machines' books.
  */
-import type { PlacedWorker } from '../../cluster-snapshot.js';
+import { compareSlots, type PlacedWorker } from '../../cluster-snapshot.js';
 import { CPU, MEMORY } from './amounts.js';
 import { type Machines, NONE } from './machines.js';
 import { genericResource, totalsOf, type RequestTotals, type TopologyRequest } from './topology-request.js';
 
-/** A worker by integer. `slot` is NONE where the supervisor does not offer the port any more. */
+/** A worker by integer. `slot` is NONE before `enter`, and where the supervisor does not offer the port any more. */
 export interface HeldWorker {
   readonly machine: number;
   readonly slot: number;
   readonly placed: PlacedWorker;
+}
+
+/** Slots that somebody holds, by supervisor's index and port. */
+export class TakenSlots {
+  readonly #ports = new Map<number, Set<number>>();
+
+  has(machine: number, port: number): boolean {
+    return this.#ports.get(machine)?.has(port) ?? false;
+  }
+
+  add(machine: number, port: number): void {
+    const ports = this.#ports.get(machine);
+    if (ports === undefined) this.#ports.set(machine, new Set([port]));
+    else ports.add(port);
+  }
 }
 
 /** Amounts of processor and memory. */
@@ -26,6 +41,8 @@ export class TopologyState {
   readonly totals: RequestTotals;
   /** In order of supervisor and port. */
   workers: readonly HeldWorker[] = [];
+  /** What `load` was given, as long as nothing has changed. */
+  loaded: readonly PlacedWorker[] | undefined;
   /** By executor: 1 if it has a slot. */
   readonly assigned: Uint8Array;
   unassigned: number;
@@ -38,20 +55,33 @@ export class TopologyState {
     this.unassigned = request.executors.length;
   }
 
-  /** Takes the workers of a placement, in order of supervisor and port; `takenElsewhere` has slots that nobody offers. */
-  load(workers: readonly PlacedWorker[], machines: Machines, takenElsewhere: Set<string>): void {
+  /** Takes the workers of a placement; `taken` has the slots that others hold. */
+  load(unordered: readonly PlacedWorker[], machines: Machines, taken: TakenSlots): void {
+    const workers = inOrder(unordered);
     const held: HeldWorker[] = [];
+    let lastSupervisor = '';
+    let machine = NONE;
     for (const placed of workers) {
-      const machine = machines.indexOfId.get(placed.supervisor) ?? NONE;
-      const slot = machines.slotIndex(machine, placed.port);
-      const key = slot === NONE ? `${placed.supervisor}:${placed.port}` : '';
-      const taken = slot === NONE ? takenElsewhere.has(key) : machines.slotHolder[slot] !== NONE;
-      if (taken || !this.#mark(placed)) continue;
-      if (slot === NONE) takenElsewhere.add(key);
-      else machines.slotHolder[slot] = this.index;
-      held.push({ machine, slot, placed });
+      if (placed.supervisor !== lastSupervisor) {
+        lastSupervisor = placed.supervisor;
+        machine = machines.indexOfId.get(lastSupervisor) ?? NONE;
+      }
+      if (taken.has(machine, placed.port) || !this.#mark(placed)) continue;
+      taken.add(machine, placed.port);
+      held.push({ machine, slot: NONE, placed });
     }
     this.workers = held;
+    if (held.length === workers.length) this.loaded = workers;
+  }
+
+  /** Enters the loaded workers into the books of slots and resources, which are just opened. */
+  enter(machines: Machines, minimumWorkerCpu: number): void {
+    this.workers = this.workers.map(({ machine, placed }) => {
+      const slot = machines.slotIndex(machine, placed.port);
+      if (slot !== NONE) machines.slotHolder[slot] = this.index;
+      return { machine, slot, placed };
+    });
+    this.account(machines, 1, minimumWorkerCpu);
   }
 
   /** Adds (1) or takes away (-1) all that the present workers use. */
@@ -107,6 +137,7 @@ export class TopologyState {
   /** Gives all slots back. */
   release(machines: Machines, minimumWorkerCpu: number): readonly HeldWorker[] {
     const { workers } = this;
+    this.loaded = undefined;
     this.account(machines, -1, minimumWorkerCpu);
     for (const { slot } of workers) if (slot !== NONE) machines.slotHolder[slot] = NONE;
     this.workers = [];
@@ -117,29 +148,36 @@ export class TopologyState {
 
   /** Takes workers in free slots in addition to the present ones, which it follows in no particular order. */
   take(workers: readonly HeldWorker[], machines: Machines, minimumWorkerCpu: number): void {
+    this.loaded = undefined;
     this.account(machines, -1, minimumWorkerCpu);
     for (const { slot, placed } of workers) {
       if (slot !== NONE) machines.slotHolder[slot] = this.index;
       this.#mark(placed);
     }
-    this.workers = [...this.workers, ...workers].sort((a, b) => a.machine - b.machine || a.slot - b.slot);
+    this.workers = [...this.workers, ...workers].sort((a, b) => compareSlots(a.placed, b.placed));
     this.account(machines, 1, minimumWorkerCpu);
   }
 
   /** Notes that the executors have a slot; false, with nothing noted, if one has already. */
   #mark({ executors }: PlacedWorker): boolean {
     const { indexOf } = this.request;
-    for (const range of executors) {
-      const index = indexOf(range);
-      if (index !== NONE && this.assigned[index] === 1) return false;
-    }
-    for (const range of executors) {
-      const index = indexOf(range);
+    for (let place = 0; place < executors.length; place++) {
+      const index = indexOf(executors[place]!);
       if (index === NONE) continue;
+      if (this.assigned[index] === 1) {
+        for (const range of executors.slice(0, place)) this.#unmark(indexOf(range));
+        return false;
+      }
       this.assigned[index] = 1;
       this.unassigned--;
     }
     return true;
+  }
+
+  #unmark(index: number): void {
+    if (index === NONE) return;
+    this.assigned[index] = 0;
+    this.unassigned++;
   }
 
   #useOf(
@@ -164,6 +202,21 @@ export class TopologyState {
     const cpu = Math.max(sums[CPU]!, minimumWorkerCpu);
     return { cpu, memory, generic: sums.subarray(genericResource(0)), regions };
   }
+}
+
+/** In order of supervisor and port. */
+function inOrder(workers: readonly PlacedWorker[]): readonly PlacedWorker[] {
+  for (let index = 1; index < workers.length; index++) {
+    const before = workers[index - 1]!;
+    const worker = workers[index]!;
+    // The same supervisor is mostly the same text, so that nothing has to be compared.
+    const inPlace =
+      before.supervisor === worker.supervisor
+        ? before.port <= worker.port
+        : before.supervisor < worker.supervisor;
+    if (!inPlace) return [...workers].sort(compareSlots);
+  }
+  return workers;
 }
 
 /** Adds what one executor of a component asks for to sums by resource, as machines count them. */

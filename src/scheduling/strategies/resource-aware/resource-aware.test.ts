@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import type { ClusterSnapshot, ClusterTopology } from '../../cluster-snapshot.js';
+import type { ClusterComponent, PlacementRules } from '../../resources.js';
+import { resourceAwareStrategy, type ResourceAwareOptions } from './resource-aware.js';
+
+const OPTIONS: ResourceAwareOptions = {
+  asStorm: false,
+  topologyOrder: 'default',
+  guarantees: new Map(),
+  minimumWorkerCpuPercent: 0,
+  maxAttempts: 5,
+  maxSearchStates: 10_000,
+};
+const place = resourceAwareStrategy(OPTIONS);
+const placeAsStorm = resourceAwareStrategy({ ...OPTIONS, asStorm: true });
+
+function supervisors(
+  count: number,
+  ports: number,
+  cpuPercent: number,
+  memoryMb: number,
+): ClusterSnapshot['supervisors'] {
+  return Array.from({ length: count }, (_, index) => ({
+    id: `s${String(index).padStart(5, '0')}`,
+    host: `h${String(index).padStart(5, '0')}`,
+    rack: `r${index % 8}`,
+    ports: Array.from({ length: ports }, (_unused, port) => 6700 + port),
+    resources: { cpuPercent, memoryMb },
+  }));
+}
+
+interface Part {
+  readonly id: string;
+  readonly executors: number;
+  readonly cpu?: number;
+  readonly heap?: number;
+  readonly from?: string;
+  readonly generic?: Record<string, number>;
+}
+
+function topology(
+  id: string,
+  parts: readonly Part[],
+  rules: PlacementRules = {},
+  priority = 10,
+): ClusterTopology {
+  let task = 0;
+  return {
+    id,
+    workers: 1,
+    owner: 'ann',
+    priority,
+    executors: parts.flatMap((part) =>
+      Array.from({ length: part.executors }, () => {
+        task++;
+        return { range: [task, task] as const, component: part.id };
+      }),
+    ),
+    components: parts.map(
+      ({ id: component, from, cpu = 10, heap = 100, generic }): ClusterComponent => ({
+        id: component,
+        kind: from === undefined ? 'spout' : 'bolt',
+        resources: { cpuPercent: cpu, onHeapMb: heap, offHeapMb: 0, ...(generic === undefined ? {} : { generic }) },
+        inputs: from === undefined ? [] : [{ from, grouping: 'shuffle' }],
+      }),
+    ),
+    rules,
+  };
+}
+
+function fresh(
+  machines: ClusterSnapshot['supervisors'],
+  ...topologies: readonly ClusterTopology[]
+): ClusterSnapshot {
+  return { supervisors: machines, topologies, placement: new Map() };
+}
+
+describe('resource-aware', () => {
+  it('needs work that grows with the executors, not with their square', () => {
+    const machines = supervisors(1000, 4, 400, 4096);
+    for (const strategy of ['default', 'constraint-solver', 'round-robin']) {
+      const stepsPerExecutor = [10, 100, 1000, 10_000].map((count) => {
+        const parts = [
+          { id: 'a', executors: count * 0.4 },
+          { id: 'b', executors: count * 0.4, from: 'a', cpu: 25 },
+          { id: 'c', executors: count * 0.2, from: 'b', heap: 300 },
+        ];
+        const { steps, unplaced } = place(fresh(machines, topology('t', parts, { strategy })));
+        expect(unplaced.size).toBe(0);
+        return steps / count;
+      });
+      const [, small = 0, medium = 0, large = 0] = stepsPerExecutor;
+      expect([strategy, large <= 3 * Math.max(small, medium)]).toEqual([strategy, true]);
+    }
+  });
+
+  it('stops a search at its bound and says what was reached', () => {
+    // 30 executors of 26 % on ten machines of 100 %: three fit on each in theory, but memory leaves room for two.
+    const machines = supervisors(10, 4, 100, 500);
+    const parts = [
+      { id: 'a', executors: 15, cpu: 26, heap: 170 },
+      { id: 'b', executors: 14, cpu: 26, heap: 171, from: 'a' },
+    ];
+    const { outcomes, unplaced, steps } = place(
+      fresh(machines, topology('t', parts, { maxSearchStates: 2000, workerMaxHeapMb: 400 })),
+    );
+    expect(outcomes.get('t')).toBe('not-enough-resources');
+    expect(unplaced.get('t')?.executors).toHaveLength(29);
+    expect(unplaced.get('t')?.shortage?.rule).toBe('memory');
+    expect(steps).toBeLessThan(2000 * 10 * 20);
+  });
+
+  it('says what an executor needs, what there is, and which supervisor comes closest', () => {
+    const machines = supervisors(2, 1, 100, 1000);
+    const { unplaced } = place(fresh(machines, topology('t', [{ id: 'a', executors: 2, cpu: 30, heap: 600 }])));
+    expect(unplaced.get('t')?.shortage).toBeUndefined();
+    const tooBig = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, cpu: 150 }])));
+    expect(tooBig.unplaced.get('t')?.shortage).toEqual({
+      component: 'a',
+      need: { cpuPercent: 150, memoryMb: 100, onHeapMb: 100, generic: {} },
+      have: { cpuPercent: 200, memoryMb: 2000, generic: {} },
+      best: { supervisor: 's00000', cpuPercent: 100, memoryMb: 1000, generic: {} },
+      rule: 'cpu',
+    });
+    expect(tooBig.unplaced.get('t')?.reason).toContain('s00000 comes closest with 100 % of a core');
+    const heap = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, heap: 900 }], { workerMaxHeapMb: 800 })));
+    expect(heap.unplaced.get('t')?.shortage?.rule).toBe('worker-heap');
+    const gpu = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, generic: { gpu: 1 } }])));
+    expect(gpu.outcomes.get('t')).toBe('not-enough-resources');
+  });
+
+  it('reports a topology that cannot be read and places the others', () => {
+    const broken = topology('bad', [{ id: 'a', executors: 1, cpu: Number.NaN }]);
+    const { failures, placement } = place(
+      fresh(supervisors(1, 2, 100, 1000), broken, topology('good', [{ id: 'a', executors: 2 }])),
+    );
+    expect([...failures.keys()]).toEqual(['bad']);
+    expect(placement.get('good')).toHaveLength(1);
+  });
+
+  it('refuses a strategy that the cluster does not have, without touching the rest', () => {
+    const odd = topology('odd', [{ id: 'a', executors: 1 }], { strategy: 'fastest' });
+    const { outcomes, unplaced } = place(
+      fresh(supervisors(1, 2, 100, 1000), odd, topology('good', [{ id: 'a', executors: 2 }])),
+    );
+    expect(outcomes.get('odd')).toBe('refused');
+    expect(unplaced.get('odd')?.reason).toContain('"fastest"');
+    expect(outcomes.get('good')).toBe('placed');
+  });
+
+  it('evicts the least important topology for a more important one, and nobody if that does not help', () => {
+    const machines = supervisors(1, 4, 100, 1000);
+    const small = topology('small', [{ id: 'a', executors: 1, cpu: 80 }], {}, 20);
+    const first = place(fresh(machines, small));
+    const urgent = topology('urgent', [{ id: 'a', executors: 1, cpu: 90 }], {}, 0);
+    const after = place({ supervisors: machines, topologies: [small, urgent], placement: first.placement });
+    expect([...after.evicted]).toEqual([['urgent', ['small']]]);
+    expect(after.outcomes.get('small')).toBe('not-enough-resources');
+    const huge = topology('huge', [{ id: 'a', executors: 1, cpu: 110 }], {}, 0);
+    const vain = place({ supervisors: machines, topologies: [small, huge], placement: first.placement });
+    expect([...vain.evicted]).toEqual([]);
+    expect(vain.placement.get('small')).toEqual(first.placement.get('small'));
+  });
+
+  it('does not take a topology for placed whose only missing executor has no place, as Storm does', () => {
+    const machines = supervisors(2, 1, 100, 1000);
+    const half = topology('t', [{ id: 'a', executors: 1, cpu: 60 }], {}, 0);
+    const other = topology('u', [{ id: 'a', executors: 1, cpu: 60 }], {}, 20);
+    const third = topology('v', [{ id: 'a', executors: 1, cpu: 60 }], {}, 30);
+    const full = place(fresh(machines, other, third));
+    const snapshot = { supervisors: machines, topologies: [half, other, third], placement: full.placement };
+    const storm = placeAsStorm(snapshot);
+    expect([storm.outcomes.get('t'), storm.unplaced.get('t')?.executors.length]).toEqual(['placed', 1]);
+    const { evicted, unplaced } = place(snapshot);
+    expect([...evicted]).toEqual([['t', ['v']]]);
+    expect([...unplaced.keys()]).toEqual(['v']);
+  });
+});
