@@ -18,7 +18,7 @@ function casesOf(file: string): readonly VectorCase[] {
 
 describe('the vectors of Storm', () => {
   it('are all there', () => {
-    expect(files.flatMap(casesOf)).toHaveLength(263);
+    expect(files.flatMap(casesOf)).toHaveLength(333);
   });
 
   for (const file of files) {
@@ -36,6 +36,7 @@ describe('the vectors of Storm', () => {
       'error',
       'maxTotalWorkers',
       'reservedHosts',
+      'properties',
     ]);
     for (const test of files.flatMap(casesOf)) {
       if (test.expected['stormError'] !== undefined) continue;

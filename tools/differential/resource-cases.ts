@@ -104,28 +104,33 @@ export const laterInputs: fc.Arbitrary<CaseInput> = fc
       maxSearchStates: 1000,
     })({ ...snapshot, topologies: snapshot.topologies.filter((_, index) => index !== late) });
     let turn = 0;
-    const survivors = [...placement].map(([id, workers]) => [
-      id,
-      workers
-        .filter(({ supervisor: id }) => id !== `s${lost}` && (kept[turn++ % kept.length] ?? true))
-        .map(({ supervisor: node, port, executors }) => ({ node, port, executors })),
-    ]);
+    const survivors = [...placement].map(
+      ([id, workers]) =>
+        [
+          id,
+          workers
+            .filter(({ supervisor: id }) => id !== `s${lost}` && (kept[turn++ % kept.length] ?? true))
+            .map(({ supervisor: node, port, executors }) => ({ node, port, executors })),
+        ] as const,
+    );
     return {
       ...input,
       supervisors: (input['supervisors'] as { readonly id: string }[]).filter(({ id }) => id !== `s${lost}`),
-      assignments: Object.fromEntries(survivors.filter(([, workers]) => workers!.length > 0)),
+      assignments: Object.fromEntries<unknown>(survivors.filter(([, workers]) => workers.length > 0)),
     };
   });
 
 function toInput(drawn: Drawn<typeof cluster>): CaseInput {
-  const pools = OWNERS.slice(0, drawn.users).map((owner, index) => [owner, drawn.guarantees[index]]);
+  const pools = OWNERS.slice(0, drawn.users).map((owner, index) => [owner, drawn.guarantees[index]] as const);
   return {
     op: 'schedule',
     now: NOW,
     conf: {
       'storm.worker.min.cpu.pcore.percent': drawn.minimumCpu,
       'resource.aware.scheduler.priority.strategy': `org.apache.storm.scheduler.resource.strategies.priority.${drawn.order}SchedulingPriorityStrategy`,
-      ...(drawn.users > 1 ? { 'resource.aware.scheduler.user.pools': Object.fromEntries(pools) } : {}),
+      ...(drawn.users > 1
+        ? { 'resource.aware.scheduler.user.pools': Object.fromEntries<unknown>(pools) }
+        : {}),
     },
     supervisors: drawn.supervisors.map(({ host, ports, cpu, memory, gpus, licences }, index) => ({
       id: `s${index}`,

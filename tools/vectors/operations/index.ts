@@ -21,7 +21,7 @@ import { runPoolTiming } from './flink-pool.js';
 import { runSlotSharing } from './flink-sharing.js';
 import type { Operation } from './operation.js';
 import { runApply, runParseArguments, runTransition, runValidate } from './rebalancing.js';
-import { runSchedule } from './scheduling.js';
+import { runReschedule, runSchedule } from './scheduling.js';
 import { runNormalise, runSystemTopology } from './submitting.js';
 
 export const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
@@ -38,6 +38,7 @@ export const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
   ['freeSlots', runFreeSlots],
   ['sortSlots', runSortSlots],
   ['schedule', runSchedule],
+  ['reschedule', runReschedule],
   ['aliveExecutors', runAliveExecutors],
   ['startTimes', runStartTimes],
   ['REQUEST_MATCH', runRequestMatch],

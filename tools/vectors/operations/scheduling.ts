@@ -45,6 +45,17 @@ export const runSchedule: Operation = (test) => {
   };
 };
 
+/** A rebalance from scratch: the slots of the topologies that were asked about count as free. */
+export const runReschedule: Operation = (test) => {
+  const { scheduleOnly, assignments, ...input } = snapshotSchema.parse(test.input);
+  const isAsked = (id: string): boolean => scheduleOnly?.includes(id) ?? true;
+  const kept = Object.entries(assignments).filter(([id]) => !isAsked(id));
+  const only = scheduleOnly === undefined ? {} : { scheduleOnly };
+  const snapshot = toSnapshot({ ...input, ...only, assignments: Object.fromEntries(kept) });
+  const strategy = defaultStrategy({ fillLiveWorkers: false, ...idleRules(configuration(input.conf)) });
+  return factsOf(snapshot, strategy(snapshot));
+};
+
 const STRATEGIES: ReadonlyMap<string, (conf: StormConfiguration) => Strategy> = new Map([
   ['even', (conf) => evenStrategy({ fillLiveWorkers: false, ...idleRules(conf) })],
   ['default', (conf) => defaultStrategy({ fillLiveWorkers: false, ...idleRules(conf) })],

@@ -60,7 +60,12 @@ function topology(
       ({ id: component, from, cpu = 10, heap = 100, generic }): ClusterComponent => ({
         id: component,
         kind: from === undefined ? 'spout' : 'bolt',
-        resources: { cpuPercent: cpu, onHeapMb: heap, offHeapMb: 0, ...(generic === undefined ? {} : { generic }) },
+        resources: {
+          cpuPercent: cpu,
+          onHeapMb: heap,
+          offHeapMb: 0,
+          ...(generic === undefined ? {} : { generic }),
+        },
         inputs: from === undefined ? [] : [{ from, grouping: 'shuffle' }],
       }),
     ),
@@ -112,7 +117,9 @@ describe('resource-aware', () => {
 
   it('says what an executor needs, what there is, and which supervisor comes closest', () => {
     const machines = supervisors(2, 1, 100, 1000);
-    const { unplaced } = place(fresh(machines, topology('t', [{ id: 'a', executors: 2, cpu: 30, heap: 600 }])));
+    const { unplaced } = place(
+      fresh(machines, topology('t', [{ id: 'a', executors: 2, cpu: 30, heap: 600 }])),
+    );
     expect(unplaced.get('t')?.shortage).toBeUndefined();
     const tooBig = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, cpu: 150 }])));
     expect(tooBig.unplaced.get('t')?.shortage).toEqual({
@@ -123,7 +130,9 @@ describe('resource-aware', () => {
       rule: 'cpu',
     });
     expect(tooBig.unplaced.get('t')?.reason).toContain('s00000 comes closest with 100 % of a core');
-    const heap = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, heap: 900 }], { workerMaxHeapMb: 800 })));
+    const heap = place(
+      fresh(machines, topology('t', [{ id: 'a', executors: 1, heap: 900 }], { workerMaxHeapMb: 800 })),
+    );
     expect(heap.unplaced.get('t')?.shortage?.rule).toBe('worker-heap');
     const gpu = place(fresh(machines, topology('t', [{ id: 'a', executors: 1, generic: { gpu: 1 } }])));
     expect(gpu.outcomes.get('t')).toBe('not-enough-resources');
