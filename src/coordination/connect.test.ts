@@ -67,9 +67,11 @@ describe('the address of a coordinator', () => {
   });
 
   it('with unreadable credentials is refused before anything is asked', async () => {
-    await expect(connect('zookeeper://127.0.0.1:1', join(directory, 'none'))).rejects.toMatchObject({
-      code: 'COORDINATOR_CREDENTIALS_INVALID',
-    });
+    for (const file of [join(directory, 'none'), 'relative']) {
+      await expect(connect('zookeeper://127.0.0.1:1', file)).rejects.toMatchObject({
+        code: 'COORDINATOR_CREDENTIALS_INVALID',
+      });
+    }
   });
 
   it('of servers that are not there is unavailable, each with its reason', async () => {

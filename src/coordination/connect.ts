@@ -79,6 +79,14 @@ const AWAY_CODES = [
 async function connectZooKeeper(options: CoordinationOptions): Promise<Coordination> {
   const { address, directory, settings, clock, logger } = options;
   const credentialsFile = settings['coordinator.credentials-file'] ?? null;
+  if (credentialsFile !== null && !isAbsolute(credentialsFile)) {
+    // Daemons and workers run in directories of their own.
+    throw new IsobarError('COORDINATOR_CREDENTIALS_INVALID', `${credentialsFile} is no absolute path`, {
+      expected: 'an absolute path',
+      found: credentialsFile,
+      where: 'coordinator.credentials-file',
+    });
+  }
   // Loaded when it is needed: it brings a library along.
   const { ZooKeeperNodeStore } = await import('./zookeeper/zookeeper-store.js');
   const store = new ZooKeeperNodeStore({

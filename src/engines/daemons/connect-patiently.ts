@@ -7,6 +7,8 @@ const RETRY_MS = 50;
 
 export interface PatientOptions {
   readonly coordinatorAddress: string;
+  /** The daemon's own, in which it remembers its cluster; it has one session at a time. */
+  readonly directory: string;
   readonly settings: Settings;
   readonly logger: Logger;
   /** Ends the waiting. */
@@ -18,12 +20,19 @@ export interface PatientOptions {
  * @throws what no waiting helps against, and the signal's reason
  */
 export async function connectPatiently(options: PatientOptions): Promise<Coordination> {
-  const { coordinatorAddress: address, settings, logger, signal } = options;
+  const { coordinatorAddress: address, directory, settings, logger, signal } = options;
   const process_ = processIdentity(process.pid) ?? { pid: process.pid, startTime: '' };
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted();
     try {
-      return await connectCoordination({ address, process: process_, settings, clock: systemClock, logger });
+      return await connectCoordination({
+        address,
+        process: process_,
+        directory,
+        settings,
+        clock: systemClock,
+        logger,
+      });
     } catch (error) {
       if (!hasCode(error, 'COORDINATOR_UNAVAILABLE')) throw error;
       if (attempt === 0) logger.info('coordinator.awaited', { address, message: error.message });

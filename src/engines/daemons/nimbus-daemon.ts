@@ -18,7 +18,7 @@ export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<D
   const { blobDirectory, controlSocket, settings, clock, logger } = options;
   const shutdown = new Shutdown();
   try {
-    const coordination = await connectPatiently(options);
+    const coordination = await connectPatiently({ ...options, directory: blobDirectory });
     shutdown.add('coordination', () => coordination.close());
     const nimbus = await startNimbus({
       id: `nimbus-${process.pid}`,

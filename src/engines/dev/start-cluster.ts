@@ -9,12 +9,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import {
+  compileSettings,
   IsobarError,
   packageVersion,
   type RawSettings,
   systemClock,
   type ErrorRecord,
 } from '../../base/index.js';
+import { checkCoordinator } from '../daemons/check-coordinator.js';
 import { checkStateDirectory } from '../local/run-directory.js';
 import { underCommandLock } from './command-lock.js';
 import { findDaemon } from './daemon-control.js';
@@ -61,7 +63,7 @@ export interface StartedCluster {
  * Makes the cluster run. Resolves when it is ready; what cannot become ready is stopped again if it was started here.
  *
  * @throws DEV_ALREADY_RUNNING, DAEMON_VERSION_MISMATCH, STATE_VERSION_UNKNOWN, STATE_DAMAGED, STATE_DIRECTORY_UNUSABLE,
- *   DAEMON_LOST, and what a daemon cannot be started for
+ *   DAEMON_LOST, what the coordinator cannot be used for, and what a daemon cannot be started for
  */
 export async function startCluster(
   directory: DevDirectory,
@@ -88,6 +90,10 @@ export async function startCluster(
       return 'attached';
     }
     options.onStarting();
+    const coordinator = coordinatorOf(asked, cluster);
+    if (coordinator !== null) {
+      await checkCoordinator(coordinator, compileSettings(asked.settings ?? cluster?.settings ?? {}));
+    }
     setUp(directory, asked, cluster, supervisors, options.workingDirectory);
     await startKeeperProcess(directory);
     return 'started';
@@ -177,11 +183,16 @@ function setUp(
   const [only, ...others] = supervisors;
   writeCluster(directory, {
     version: packageVersion(),
-    coordinator: asked.coordinator === undefined ? (before?.coordinator ?? null) : asked.coordinator,
+    coordinator: coordinatorOf(asked, before),
     together: others.length === 0 ? (only?.name ?? null) : null,
     settings: asked.settings ?? before?.settings ?? {},
     workingDirectory,
   });
+}
+
+/** An address; null: an embedded one. */
+function coordinatorOf(asked: AskedCluster, before: ClusterFile | undefined): string | null {
+  return asked.coordinator === undefined ? (before?.coordinator ?? null) : asked.coordinator;
 }
 
 /** Starts a keeper detached; resolves when one answers. @throws DAEMON_LOST */

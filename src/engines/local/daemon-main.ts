@@ -71,7 +71,11 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
     );
     // Before anything can start a worker for them.
     const stopped =
-      process.argv[3] === FIRST_DAEMON ? await stopFormerTopologies(await connectPatiently(common)) : [];
+      process.argv[3] === FIRST_DAEMON
+        ? await stopFormerTopologies(
+            await connectPatiently({ ...common, directory: directory.stateDirectory }),
+          )
+        : [];
     parts.push(await startNimbusDaemon({ ...common, controlSocket: directory.controlSocket }));
     const supervisor = await startSupervisorDaemon({
       ...common,
