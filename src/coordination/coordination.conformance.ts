@@ -289,11 +289,13 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
           if (await standby.tryLead('n2')) leads = true;
         };
         let lastTry = Promise.resolve();
-        standby.watchLeader(() => {
+        const stopWatching = standby.watchLeader(() => {
           lastTry = lastTry.then(retry);
         });
         await leader.close();
         await eventually(() => leads);
+        // What is heard later must not ask a connection that is closed.
+        stopWatching();
         await lastTry;
       });
 
