@@ -5,48 +5,15 @@
 import type { PlacedWorker } from '../../cluster-snapshot.js';
 import { compareRanges } from '../../order.js';
 import { type Constraints, constraintsOf } from './constraints.js';
-import type { IdleGroups } from './idle-groups.js';
-import type { MachineOrder, ShareOrder } from './machine-order.js';
-import { type Machines, NONE } from './machines.js';
+import type { MachineOrder } from './machine-order.js';
+import { NONE } from './machines.js';
+import { type PlaceInput, PLACERS } from './placers.js';
 import { prepareSearch } from './prepare-search.js';
 import { placeRoundRobin } from './round-robin.js';
 import { search, type SearchOutcome } from './search.js';
 import { explainShortage, type Shortage } from './shortage.js';
-import { addRequest, type HeldWorker, type TopologyState } from './topology-state.js';
-import type { SlotBooks, Trial } from './trial.js';
-
-/** Ways to place a topology. Those of the same search differ in how they break ties. */
-export const PLACERS = {
-  default: { search: 'depth-first', shares: 'average-first' },
-  generic: { search: 'depth-first', shares: 'average-first' },
-  'default-old': { search: 'depth-first', shares: 'smallest-first' },
-  'generic-old': { search: 'depth-first', shares: 'average-only' },
-  'constraint-solver': { search: 'constraints', shares: 'average-first' },
-  'round-robin': { search: 'round-robin', shares: 'average-first' },
-} as const satisfies Record<string, { search: string; shares: ShareOrder }>;
-
-export type PlacerName = keyof typeof PLACERS;
-
-export interface PlaceOptions {
-  readonly minimumWorkerCpu: number;
-  /** Most states of any topology's search. */
-  readonly maxSearchStates: number;
-  /** Grey-listed supervisors by index: they are used last. */
-  readonly greyListed: readonly number[];
-  /** As Storm does it in every respect. */
-  readonly asStorm: boolean;
-}
-
-export interface PlaceInput {
-  readonly machines: Machines;
-  readonly state: TopologyState;
-  /** All topologies, for those that run beside this one. */
-  readonly all: readonly TopologyState[];
-  readonly placer: PlacerName;
-  readonly books: SlotBooks;
-  readonly idle: IdleGroups;
-  readonly options: PlaceOptions;
-}
+import { addRequest, type HeldWorker } from './topology-state.js';
+import type { Trial } from './trial.js';
 
 export type PlaceOutcome =
   | { readonly kind: 'placed'; readonly workers: readonly HeldWorker[]; readonly steps: number }

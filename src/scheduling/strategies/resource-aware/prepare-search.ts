@@ -9,7 +9,7 @@ import { severityOf } from './constraints.js';
 import { orderExecutors } from './executor-order.js';
 import { type ListedMachines, MachineOrder } from './machine-order.js';
 import { NONE } from './machines.js';
-import { type PlaceInput, PLACERS } from './place-topology.js';
+import { type PlaceInput, PLACERS } from './placers.js';
 import type { SearchInput } from './search.js';
 import type { TopologyState } from './topology-state.js';
 import { Trial, type TrialLimits } from './trial.js';

@@ -13,13 +13,8 @@ import type { SchedulingResult, Unplaced } from '../strategy.js';
 import { CPU, MEMORY, toAmount, toValue } from './amounts.js';
 import { IdleGroups } from './idle-groups.js';
 import { Machines, NONE } from './machines.js';
-import {
-  placeTopology,
-  type PlaceOptions,
-  type PlaceOutcome,
-  PLACERS,
-  type PlacerName,
-} from './place-topology.js';
+import { type PlaceOutcome, placeTopology } from './place-topology.js';
+import { type PlaceOptions, PLACERS, type PlacerName } from './placers.js';
 import { Room } from './room.js';
 import { type Shortage, shortageText } from './shortage.js';
 import { genericNames, toRequest } from './topology-request.js';
