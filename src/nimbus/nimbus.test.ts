@@ -1,171 +1,38 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileSettings, silentLogger, systemClock, VirtualClock, processIdentity } from '../base/index.js';
-import {
-  connectCoordination,
-  openEmbeddedCoordinator,
-  type Coordination,
-  type EmbeddedCoordinator,
-  type SlotReport,
-  type TaskReport,
-  type WorkerHeartbeat,
-} from '../coordination/index.js';
+import { silentLogger, type Settings, VirtualClock } from '../base/index.js';
+import type { Coordination, TaskReport } from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
-import { type BlobStore, createBlobStore } from './blob-store.js';
+import type { BlobStore } from './blob-store.js';
 import { type Nimbus, startNimbus } from './nimbus.js';
 import type { TopologyStatus } from './status.js';
+import { NimbusHarness, until } from './testing/nimbus-harness.js';
 
-const SETTINGS = compileSettings({
-  'nimbus.round-interval': 1000,
-  'topology.worker-timeout': 5000,
-  'topology.worker-launch-timeout': 20_000,
-});
-
-let root: string;
-let coordinator: EmbeddedCoordinator;
-let coordination: Coordination;
+let cluster: NimbusHarness;
+let settings: Settings;
 /** Of the supervisors that the tests play. */
 let outside: Coordination;
 let clock: VirtualClock;
 let blobStore: BlobStore;
 let nimbus: Nimbus;
-let sequence: number;
 
 beforeEach(async () => {
-  root = mkdtempSync(join(tmpdir(), 'isobar-nimbus-'));
-  coordinator = await openEmbeddedCoordinator({
-    directory: join(root, 'coordinator'),
-    socketPath: join(root, 'c.sock'),
-    clock: systemClock,
-    logger: silentLogger,
-    sessionTimeoutMs: 10_000,
-  });
-  coordination = await connect();
-  outside = await connect();
-  clock = new VirtualClock();
-  blobStore = createBlobStore(join(root, 'nimbus'));
-  sequence = 0;
-  nimbus = await start();
+  cluster = await NimbusHarness.create();
+  ({ settings, outside, clock, blobStore, nimbus } = cluster);
 });
 
-afterEach(async () => {
-  await nimbus.close();
-  await coordination.close();
-  await outside.close();
-  await coordinator.close();
-  rmSync(root, { recursive: true, force: true });
-});
+afterEach(() => cluster.close());
 
-function connect(): Promise<Coordination> {
-  return connectCoordination({
-    address: join(root, 'c.sock'),
-    process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
-    clock: systemClock,
-    logger: silentLogger,
-    settings: { 'coordinator.session-timeout': 10_000 },
-  });
+/** A new Nimbus over the session of the old one, which is closed. */
+async function startAnew(): Promise<void> {
+  cluster.nimbus = nimbus = await cluster.startNimbus();
 }
 
-function start(): Promise<Nimbus> {
-  return startNimbus({
-    id: 'n1',
-    coordination,
-    blobStore,
-    settings: SETTINGS,
-    clock,
-    logger: silentLogger,
-    randomBytes,
-  });
-}
-
-const STREAM = { name: 'default', fields: [{ name: 'word', kind: 'string', nullable: false }] };
-const SHARED = {
-  parallelism: 2,
-  tasks: null,
-  streams: [STREAM],
-  stateful: false,
-  movable: false,
-  tickMs: null,
-  manual: false,
-  unordered: false,
-};
-
-function described(name: string): unknown {
-  const subscription = {
-    input: 'default',
-    source: 'lines',
-    stream: 'default',
-    grouping: { kind: 'shuffle' },
-  };
-  return {
-    format: 1,
-    name,
-    settings: {},
-    components: [
-      { ...SHARED, id: 'lines', kind: 'spout', inputs: [], subscriptions: [] },
-      {
-        ...SHARED,
-        id: 'count',
-        kind: 'bolt',
-        inputs: [{ name: 'default', fields: STREAM.fields }],
-        subscriptions: [subscription],
-      },
-    ],
-    warnings: [],
-  };
-}
-
-async function submit(name = 'words', workers = 2): Promise<string> {
-  const { topologyId } = await nimbus.submit({
-    description: described(name),
-    code: `// ${name}`,
-    sourceMap: '{}',
-    settings: { 'topology.workers': workers },
-  });
-  return topologyId;
-}
-
-async function announce(id: string, ports: readonly number[]): Promise<void> {
-  await outside.announceSupervisor({
-    id,
-    host: `host-${id}`,
-    rack: 'r',
-    ports,
-    cores: 2,
-    memoryBytes: 1,
-    owner: 'o',
-    startedMs: 0,
-  });
-}
-
-async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const endMs = performance.now() + 10_000;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > endMs) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
-function assigned(id: string, isRight: (assignment: Assignment) => boolean): Promise<Assignment> {
-  return until('an assignment', async () => {
-    const assignment = await outside.readAssignment(id);
-    return assignment !== undefined && isRight(assignment) && assignment;
-  });
-}
-
-/** Whatever is under way is over: a round has passed that saw everything. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 5; i++) {
-    await nimbus.status();
-    await outside.listTopologies();
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+const submit = (name?: string, workers?: number): Promise<string> => cluster.submit(name, workers);
+const announce = (id: string, ports: readonly number[]): Promise<void> => cluster.announce(id, ports);
+const assigned: NimbusHarness['assigned'] = (id, isRight) => cluster.assigned(id, isRight);
+const settle = (): Promise<void> => cluster.settle();
 
 async function statusOf(id: string): Promise<TopologyStatus> {
   const found = (await nimbus.status()).topologies.find((topology) => topology.id === id);
@@ -174,92 +41,14 @@ async function statusOf(id: string): Promise<TopologyStatus> {
 }
 
 /** Publishes, for one supervisor, what ready workers of the assignment would report. */
-async function report(
+function report(
   assignment: Assignment,
   supervisor: string,
-  parts: (component: string) => Partial<TaskReport> = () => ({}),
+  parts?: (component: string) => Partial<TaskReport>,
   workerSuffix = '',
 ): Promise<void> {
-  sequence++;
-  const slots = assignment.slots
-    .filter((slot) => slot.supervisor === supervisor)
-    .map(({ port, executors }): SlotReport => {
-      const workerId = `${supervisor}-${port}${workerSuffix}`;
-      const tasks = executors.flatMap(([first, last]) => {
-        const component =
-          assignment.tasks.find((one) => one.first <= first && first <= one.last)?.component ?? '';
-        return component.startsWith('__')
-          ? []
-          : Array.from(
-              { length: last - first + 1 },
-              (_, i): TaskReport => ({
-                task: first + i,
-                component,
-                emitted: 0,
-                transferred: 0,
-                executed: 0,
-                acked: 0,
-                failed: 0,
-                replayed: 0,
-                deadLetters: 0,
-                unreplayable: 0,
-                queued: 0,
-                pending: 0,
-                ended: false,
-                stopped: false,
-                generation: 1,
-                ...parts(component),
-              }),
-            );
-      });
-      const heartbeat: WorkerHeartbeat = {
-        workerId,
-        topologyId: assignment.topologyId,
-        supervisorId: supervisor,
-        port,
-        generation: workerSuffix === '' ? 1 : 2,
-        pid: 1,
-        startedMs: 0,
-        assignmentVersion: assignment.version,
-        ready: true,
-        sequence,
-        cpuMicros: 0,
-        rssBytes: 0,
-        threads: [
-          {
-            index: 0,
-            generation: 1,
-            state: 'idle',
-            component: null,
-            task: null,
-            inCallMs: 0,
-            longCalls: [],
-            lagMs: 0,
-            executors,
-            restarts: 0,
-          },
-        ],
-        tasks,
-        components: [],
-        errors: [],
-        lostStates: [],
-        oldestPending: null,
-        deadLetterFiles: [],
-      };
-      const { topologyId } = assignment;
-      return {
-        port,
-        state: 'running',
-        topologyId,
-        workerId,
-        pid: 1,
-        restarts: 0,
-        lastProblem: null,
-        heartbeat,
-        heartbeatMs: 0,
-      };
-    });
-  await outside.publishHeartbeat({ supervisorId: supervisor, pid: 1, sequence, slots });
+  const life = { suffix: workerSuffix, generation: workerSuffix === '' ? 1 : 2 };
+  return cluster.report(supervisor, [assignment], parts, life);
 }
 
 const places = (assignment: Assignment): string[] =>
@@ -294,7 +83,7 @@ describe('a submission', () => {
       code: 'DESCRIPTION_INVALID',
     });
     expect(await outside.listTopologies()).toEqual([]);
-    expect(readdirSync(join(root, 'nimbus', 'blobs'))).toEqual([]);
+    expect(readdirSync(cluster.blobs)).toEqual([]);
   });
 
   it('is refused while a topology of its name is alive, and replaces one that has ended', async () => {
@@ -342,7 +131,12 @@ describe('a bounded topology', () => {
     await report(assignment, 's1', () => ({ ended: true, acked: 7, executed: 9 }));
     await until('the end', async () => (await outside.readTopology(id))?.value.phase.kind === 'finished');
     await assigned(id, ({ slots, version }) => slots.length === 0 && version === 2);
-    await outside.publishHeartbeat({ supervisorId: 's1', pid: 1, sequence: ++sequence, slots: [] });
+    await outside.publishHeartbeat({
+      supervisorId: 's1',
+      pid: 1,
+      sequence: cluster.nextSequence(),
+      slots: [],
+    });
     const status = await until('the final status', async () => {
       const found = await statusOf(id);
       return found.isSettled && found;
@@ -360,10 +154,10 @@ describe('a bounded topology', () => {
     await until('the second lives', async () => (await statusOf(id)).totals.acked === 22);
     await settle();
     clock.advance(1001);
-    await until('the stored totals', async () => readdirSync(join(root, 'nimbus', 'documents')).length === 1);
+    await until('the stored totals', async () => readdirSync(cluster.documents).length === 1);
     await settle();
     await nimbus.close();
-    nimbus = await start();
+    await startAnew();
     expect((await statusOf(id)).totals.acked).toBe(22);
   });
 });
@@ -388,7 +182,7 @@ describe('draining and killing', () => {
     await report(assignment, 's1', () => ({ pending: 3 }));
     await nimbus.drain('words');
     await settle();
-    clock.advance(SETTINGS['drain.timeout'] + 1);
+    clock.advance(settings['drain.timeout'] + 1);
     await until('the kill', async () => (await outside.readTopology(id))?.value.phase.kind === 'stopped');
     await settle();
     expect((await statusOf(id)).notes.join()).toContain('drain.timeout');
@@ -423,7 +217,7 @@ describe('draining and killing', () => {
     await outside.publishHeartbeat({
       supervisorId: 's1',
       pid: 1,
-      sequence: ++sequence,
+      sequence: cluster.nextSequence(),
       slots: [{ ...slot, heartbeat: null, heartbeatMs: null }],
     });
     await until('the failure', async () => (await outside.readTopology(id))?.value.phase.kind === 'failed');
@@ -471,7 +265,7 @@ describe('losses', () => {
     await outside.withdrawSupervisor(first?.supervisor ?? '');
     await settle();
     expect((await outside.readAssignment(id))?.version).toBe(1);
-    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    clock.advance(settings['supervisor.gone-grace'] + 1);
     const moved = await assigned(id, ({ version }) => version === 2);
     expect(moved.slots.map(({ supervisor }) => supervisor)).not.toContain(first?.supervisor);
     expect(places(moved)).toContain(
@@ -491,13 +285,14 @@ describe('losses', () => {
     await outside.withdrawSupervisor(lost);
     await settle();
     // From here on, as if the worker had got its turn only after some requests of others.
-    const list = coordination.listWorkerLiveness.bind(coordination);
+    const { own } = cluster;
+    const list = own.listWorkerLiveness.bind(own);
     let requests = 0;
-    coordination.listWorkerLiveness = async () => {
+    own.listWorkerLiveness = async () => {
       if (++requests === 10) await outside.publishWorkerLiveness(worker);
       return list();
     };
-    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    clock.advance(settings['supervisor.gone-grace'] + 1);
     await until('the announcement', async () => requests >= 10);
     await settle();
     expect(await outside.readAssignment(id)).toEqual(assignment);
@@ -513,7 +308,7 @@ describe('losses', () => {
     // Its session ended; what it published last stays.
     await report(assignment, 's1');
     await settle();
-    clock.advance(SETTINGS['supervisor.gone-grace'] + 1);
+    clock.advance(settings['supervisor.gone-grace'] + 1);
     await assigned(id, ({ version }) => version > 1);
     await until('no worker', async () => (await statusOf(id)).workers.length === 0);
     await nimbus.stop('words');
@@ -527,9 +322,9 @@ describe('losses', () => {
     const assignment = await assigned(id, ({ slots }) => slots.length === 2);
     await nimbus.close();
     clock.advance(1_000_000);
-    nimbus = await start();
+    await startAnew();
     await settle();
-    clock.advance(SETTINGS['nimbus.round-interval']);
+    clock.advance(settings['nimbus.round-interval']);
     await settle();
     expect(await outside.readAssignment(id)).toEqual(assignment);
   });
@@ -541,7 +336,7 @@ describe('losses', () => {
     const hash = (await outside.readTopology(lost))?.value.descriptionHash ?? '';
     await nimbus.close();
     writeFileSync(blobStore.blobPath(hash), 'damaged');
-    nimbus = await start();
+    await startAnew();
     const id = await submit('words', 2);
     const assignment = await assigned(id, ({ slots }) => slots.length === 2);
     const kept = await outside.readAssignment(lost);
@@ -555,13 +350,13 @@ describe('losses', () => {
 describe('leadership', () => {
   it('goes to one Nimbus; another one answers that it does not lead, and takes over', async () => {
     await until('leadership', async () => nimbus.isLeader);
-    const secondCoordination = await connect();
+    const secondCoordination = await cluster.connect();
     const secondClock = new VirtualClock();
     const second = await startNimbus({
       id: 'n2',
       coordination: secondCoordination,
       blobStore,
-      settings: SETTINGS,
+      settings,
       clock: secondClock,
       logger: silentLogger,
       randomBytes,
@@ -574,7 +369,7 @@ describe('leadership', () => {
       secondClock.advance(5001);
       await expect(refused).rejects.toMatchObject({ code: 'NOT_LEADER' });
       await nimbus.close();
-      await coordination.close();
+      await cluster.own.close();
       await until('the new leader', async () => {
         secondClock.advance(500);
         return second.isLeader;

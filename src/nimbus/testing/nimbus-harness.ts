@@ -11,6 +11,7 @@ import {
   compileSettings,
   processIdentity,
   type RawSettings,
+  type Settings,
   silentLogger,
   systemClock,
   VirtualClock,
@@ -112,12 +113,21 @@ export class NimbusHarness {
     const harness = new NimbusHarness({
       root,
       coordinator,
-      outside: await connect(root),
-      own: await connect(root),
+      outside: await connectTo(root),
+      own: await connectTo(root),
       settings: { ...HARNESS_SETTINGS, ...settings },
     });
     harness.nimbus = await harness.startNimbus();
     return harness;
+  }
+
+  /** Nimbus's session with the coordinator. */
+  get own(): Coordination {
+    return this.#coordination;
+  }
+
+  get settings(): Settings {
+    return compileSettings(this.#settings);
   }
 
   get documents(): string {
@@ -145,7 +155,7 @@ export class NimbusHarness {
       id: 'n1',
       coordination,
       blobStore,
-      settings: compileSettings(this.#settings),
+      settings: this.settings,
       clock,
       logger: silentLogger,
       randomBytes,
@@ -156,7 +166,7 @@ export class NimbusHarness {
   async restartNimbus(wrap: (coordination: Coordination) => Coordination = (same) => same): Promise<void> {
     await this.nimbus.close();
     await this.#coordination.close();
-    this.#coordination = await connect(this.#root);
+    this.#coordination = await connectTo(this.#root);
     this.nimbus = await this.startNimbus(wrap(this.#coordination));
   }
 
@@ -203,12 +213,13 @@ export class NimbusHarness {
     supervisor: string,
     assignments: readonly Assignment[],
     parts: (component: string) => Partial<TaskReport> = () => ({}),
+    life: WorkerLife = FIRST_LIFE,
   ): Promise<void> {
     this.#sequence++;
     const slots = assignments.flatMap((assignment) =>
       assignment.slots
         .filter((slot) => slot.supervisor === supervisor)
-        .map((slot) => slotReport(assignment, slot, this.#sequence, parts)),
+        .map((slot) => slotReport(assignment, slot, this.#sequence, parts, life)),
     );
     await this.outside.publishHeartbeat({
       supervisorId: supervisor,
@@ -216,6 +227,16 @@ export class NimbusHarness {
       sequence: this.#sequence,
       slots,
     });
+  }
+
+  /** A further session with the coordinator, to be closed by whoever asked. */
+  connect(): Promise<Coordination> {
+    return connectTo(this.#root);
+  }
+
+  /** The number of the next heartbeat. */
+  nextSequence(): number {
+    return ++this.#sequence;
   }
 
   /** Whatever is under way is over: steps have passed that saw everything. */
@@ -228,7 +249,7 @@ export class NimbusHarness {
   }
 }
 
-function connect(root: string): Promise<Coordination> {
+function connectTo(root: string): Promise<Coordination> {
   return connectCoordination({
     address: join(root, 'c.sock'),
     process: processIdentity(process.pid) ?? { pid: process.pid, startTime: '' },
@@ -248,14 +269,23 @@ export async function until<T>(what: string, look: () => Promise<T | undefined |
   }
 }
 
+/** Which of the workers that a slot had one after the other. */
+export interface WorkerLife {
+  readonly suffix: string;
+  readonly generation: number;
+}
+
+const FIRST_LIFE: WorkerLife = { suffix: '', generation: 1 };
+
 function slotReport(
   assignment: Assignment,
   { supervisor, port, executors }: SlotAssignment,
   sequence: number,
   parts: (component: string) => Partial<TaskReport>,
+  { suffix, generation }: WorkerLife,
 ): SlotReport {
   const { topologyId } = assignment;
-  const workerId = `${topologyId}-${supervisor}-${port}`;
+  const workerId = `${topologyId}-${supervisor}-${port}${suffix}`;
   return {
     port,
     state: 'running',
@@ -270,7 +300,7 @@ function slotReport(
       topologyId,
       supervisorId: supervisor,
       port,
-      generation: 1,
+      generation,
       pid: 1,
       startedMs: 0,
       assignmentVersion: assignment.version,
