@@ -18,6 +18,7 @@ import {
   type SlotAssignment,
   type Strategy,
   type TopologyOutcome,
+  type TopologyPlan,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
@@ -47,6 +48,8 @@ export class Rounds {
   readonly #due = new Set<string>();
   /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
   readonly #waiting = new Set<string>();
+  /** What executors weigh, worked out once for a plan. */
+  readonly #loadsOfPlans = new WeakMap<TopologyPlan, (firstTask: number) => number>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
@@ -240,7 +243,8 @@ export class Rounds {
 
   /** Supervisors with the slots that topologies of this round may have. */
   #supervisors(scope: ReadonlyMap<string, KnownTopology>): readonly RoundSupervisor[] {
-    const { view } = this.#options;
+    const { view, settings } = this.#options;
+    const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
     const isOpen = (slot: string): boolean => {
       const holder = view.holderOf(slot);
       return holder === undefined || (scope.has(holder.id) && holder.loaded !== undefined);
@@ -248,7 +252,7 @@ export class Rounds {
     const present = view.supervisors.map(({ id, host, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];
       for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
-      const otherLoad = held.reduce((sum, port) => sum + this.#loadOf(id, port), 0);
+      const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
       return { id, host, ports: open, otherLoad };
     });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
@@ -259,8 +263,16 @@ export class Rounds {
     const known = this.#options.view.holderOf(`${supervisor}:${port}`);
     const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
     if (slot === undefined) return 0;
-    const loadOf = known?.loaded === undefined ? () => 1 : executorLoads(known.loaded.plan);
+    const loadOf = known?.loaded === undefined ? () => 1 : this.#executorLoads(known.loaded.plan);
     return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
+  }
+
+  #executorLoads(plan: TopologyPlan): (firstTask: number) => number {
+    const known = this.#loadsOfPlans.get(plan);
+    if (known !== undefined) return known;
+    const loads = executorLoads(plan);
+    this.#loadsOfPlans.set(plan, loads);
+    return loads;
   }
 
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */

@@ -130,11 +130,12 @@ function clusterComponentsOf(
 /** What an executor weighs, named by its first task: as declared, else 1, and 0 for system components. */
 export function executorLoads({ tasks, components }: TopologyPlan): (firstTask: number) => number {
   const known = new Map(components.map((component) => [component.id, component]));
-  return (firstTask) => {
-    const of = tasks.find(({ first, last }) => first <= firstTask && firstTask <= last);
-    const component = known.get(of?.component ?? '');
-    return component === undefined || component.kind === 'system' ? 0 : (component.load ?? 1);
-  };
+  const loads = tasks.map(({ component: id, last }) => {
+    const component = known.get(id);
+    return { last, load: component === undefined || component.kind === 'system' ? 0 : (component.load ?? 1) };
+  });
+  // Numbers are consecutive, so the first component that reaches so far is the one; also for executors that are cut anew.
+  return (firstTask) => loads.find(({ last }) => firstTask <= last)?.load ?? 0;
 }
 
 const NO_RESOURCES = { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 };

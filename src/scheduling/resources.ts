@@ -60,8 +60,6 @@ export interface ClusterComponent {
 export interface BalanceRules {
   readonly mode?: LoadBalanceMode;
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
-  /** As many slots as the largest parallelism of each slot sharing group, whatever number of workers is wanted. */
-  readonly usesMaxParallelism?: boolean;
 }
 
 /**

@@ -33,15 +33,13 @@ export function largestLoadBound({ fixedLoads, places, loads }: BalanceProblem):
 
 /** The level that is reached when `total` is poured over machines of these loads (ascending). */
 function filled(ascending: Float64Array, total: number): number {
-  let poured = total;
   let below = 0;
   for (let count = 1; count <= ascending.length; count++) {
     below += ascending[count - 1]!;
-    const level = (below + poured) / count;
+    const level = (below + total) / count;
     if (count === ascending.length || level <= ascending[count]!) return level;
   }
-  poured = 0;
-  return poured;
+  return 0;
 }
 
 function sum(values: Float64Array): number {

@@ -20,7 +20,7 @@ function topologyOf(
   const names = Object.keys(counts);
   return {
     id,
-    workers: 1,
+    workers: Math.max(...entries.map(([, count]) => count)),
     executors,
     components: names.map((name, index) => ({
       id: name,
@@ -28,7 +28,6 @@ function topologyOf(
       resources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 },
       inputs: index === 0 ? [] : [{ from: names[index - 1]!, grouping: 'shuffle' }],
     })),
-    balance: { usesMaxParallelism: true },
     ...more,
   };
 }
@@ -145,7 +144,10 @@ describe('the strategy balanced', () => {
         fc.array(fc.integer({ min: -1, max: 4 }), { maxLength: 5 }),
         ([slots, specs], later) => {
           const topologies = specs.map(([counts, workers, mode, usesMaxParallelism], index) =>
-            topologyOf(`t${index}`, counts, { workers, balance: { mode, usesMaxParallelism } }),
+            topologyOf(`t${index}`, counts, {
+              ...(usesMaxParallelism ? {} : { workers }),
+              balance: { mode },
+            }),
           );
           const first = clusterOf(slots, topologies);
           const result = balancedStrategy(TASKS)(first);

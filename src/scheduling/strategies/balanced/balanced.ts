@@ -17,7 +17,7 @@ import { fairShares } from '../../fair-shares.js';
 import { fillLiveWorkers } from '../even/fill-live-workers.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { machineChoiceOf } from './load-balance-mode.js';
-import { groupTopology, type SlotGroup, wantedSlots } from './slot-groups.js';
+import { groupable, type GroupableTopology, openGroups, type SlotGroup } from './slot-groups.js';
 
 export interface BalancedOptions {
   /** Of the cluster; a topology may have its own. */
@@ -48,6 +48,8 @@ class BalancedRound {
   readonly #options: BalancedOptions;
   readonly #cluster: WorkingCluster;
   readonly #machines: readonly string[];
+  /** By topology id. */
+  readonly #groupable: ReadonlyMap<string, GroupableTopology>;
   readonly #failures = new Map<string, unknown>();
   readonly #notes: string[] = [];
 
@@ -56,6 +58,7 @@ class BalancedRound {
     this.#options = options;
     this.#cluster = new WorkingCluster(snapshot);
     this.#machines = this.#cluster.supervisorIds();
+    this.#groupable = new Map(snapshot.topologies.map((topology) => [topology.id, groupable(topology)]));
   }
 
   run(): SchedulingResult {
@@ -70,20 +73,22 @@ class BalancedRound {
       const workers = this.#cluster.workersOf(id);
       try {
         const sharing = topology.balance?.sharing ?? this.#options.sharing;
-        const grouped = groupTopology(topology, workers, {
-          mode,
-          maxSlots: workers.length + (shares.get(id) ?? 0),
-          ...(sharing === undefined ? {} : { sharing }),
-        });
+        const own = this.#groupable.get(id)!;
         const movable = isAsked && mode === 'tasks';
-        for (const { worker, group } of grouped.running) {
+        for (const worker of workers) {
+          const group = own.weigh(worker.executors);
           const isMovable = movable && group.isMovable && this.#cluster.isAssignable(worker);
           running.push({ topologyId: id, worker, group: { ...group, isMovable } });
         }
         if (!isAsked) continue;
         const open = byMode.get(mode) ?? [];
         byMode.set(mode, open);
-        for (const group of grouped.open) open.push({ topologyId: id, group });
+        const rules = {
+          mode,
+          maxSlots: workers.length + (shares.get(id) ?? 0),
+          ...(sharing === undefined ? {} : { sharing }),
+        };
+        for (const group of openGroups(own, workers, rules)) open.push({ topologyId: id, group });
       } catch (error) {
         this.#failures.set(id, error);
       }
@@ -102,7 +107,7 @@ class BalancedRound {
     const wanted = topologies.flatMap((topology): (readonly [string, number])[] => {
       const { id, executors } = topology;
       if (!(this.#snapshot.scheduleOnly?.has(id) ?? true) || !this.#cluster.hasUnassigned(id)) return [];
-      const slots = Math.min(executors.length, wantedSlots(topology));
+      const slots = Math.min(executors.length, this.#groupable.get(id)!.slots);
       return [[id, slots - this.#cluster.assignedWorkers(id)]];
     });
     return fairShares(wanted, this.#cluster.freeSlotCount);
@@ -178,8 +183,7 @@ class BalancedRound {
       if ((topology.balance?.mode ?? this.#options.mode) === 'tasks') continue;
       for (const worker of this.#cluster.workersOf(topology.id)) {
         if (known.has(`${worker.supervisor}:${worker.port}`)) continue;
-        const grouped = groupTopology(topology, [worker], { mode: 'none', maxSlots: 1 });
-        added.push({ worker, group: grouped.running[0]!.group });
+        added.push({ worker, group: this.#groupable.get(topology.id)!.weigh(worker.executors) });
       }
     }
     return [...running, ...added];

@@ -17,11 +17,12 @@ export interface SlotGroup {
   readonly isMovable: boolean;
 }
 
-export interface GroupedTopology {
-  /** Groups that need a slot; executors that are in none of them must join a worker of their own topology. */
-  readonly open: readonly SlotGroup[];
-  /** What runs, with what it weighs; in the order of the workers given. */
-  readonly running: readonly { readonly worker: PlacedWorker; readonly group: SlotGroup }[];
+/** A topology with what follows from it alone: worked out once in a round. */
+export interface GroupableTopology {
+  readonly graph: TopologyGraph;
+  /** Slots that it wants. */
+  readonly slots: number;
+  readonly weigh: (executors: readonly ExecutorRange[]) => SlotGroup;
 }
 
 export interface GroupingRules {
@@ -32,45 +33,33 @@ export interface GroupingRules {
   readonly maxSlots: number;
 }
 
-export function groupTopology(
-  topology: ClusterTopology,
+export function groupable(topology: ClusterTopology): GroupableTopology {
+  const graph = topologyGraph(topology);
+  const counts = slotCounts(graph.sizing, topology.workers);
+  const slots = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  return { graph, slots, weigh: weigher(graph) };
+}
+
+/** Groups that need a slot; executors that are in none of them must join a worker of their own topology. */
+export function openGroups(
+  { graph, slots: total, weigh }: GroupableTopology,
   workers: readonly PlacedWorker[],
   { mode, sharing, maxSlots }: GroupingRules,
-): GroupedTopology {
-  const graph = topologyGraph(topology);
-  const weigh = weigher(graph);
-  const running = workers.map((worker) => ({ worker, group: weigh(worker.executors) }));
+): readonly SlotGroup[] {
   const placed = new Set(workers.flatMap(({ executors }) => executors.map(rangeKey)));
-  const missing = graph.executors
-    .flatMap((list) => list.map(({ range }) => range))
-    .filter((range) => !placed.has(rangeKey(range)));
-  if (missing.length === 0 || maxSlots <= workers.length) return { open: [], running };
+  const isMissing = (range: ExecutorRange): boolean => !placed.has(rangeKey(range));
+  const isAnyMissing = graph.executors.some((list) => list.some(({ range }) => isMissing(range)));
+  if (!isAnyMissing || maxSlots <= workers.length) return [];
 
   const strategy = sharing ?? (mode === 'tasks' ? 'task-balanced' : 'local-input-preferred');
-  const wanted = topology.balance?.usesMaxParallelism === true ? 'max-parallelism' : topology.workers;
-  const total = totalSlots(graph.sizing, topology);
-  const groups = groupsOf(graph, strategy, Math.min(total, Math.max(1, maxSlots)), wanted, maxSlots >= total);
-  if (workers.length === 0) return { open: groups.map(weigh), running };
+  const groups = groupsOf(graph, strategy, Math.min(total, maxSlots));
+  if (workers.length === 0) return groups.map(weigh);
 
-  const open = groups
-    .map((group) => group.filter((range) => !placed.has(rangeKey(range))))
-    .filter((group) => group.length > 0);
+  const open = groups.map((group) => group.filter(isMissing)).filter((group) => group.length > 0);
   const free = Math.max(0, Math.min(total, maxSlots) - workers.length);
-  if (open.length <= free) return { open: open.map(weigh), running };
   // Fewer slots than groups: the largest groups are kept whole, and the rest joins what runs.
-  open.sort((a, b) => b.length - a.length || compareRanges(a[0]!, b[0]!));
-  return { open: open.slice(0, free).map(weigh), running };
-}
-
-/** Slots that a topology wants. */
-export function wantedSlots(topology: ClusterTopology): number {
-  const { sizing } = topologyGraph(topology);
-  return totalSlots(sizing, topology);
-}
-
-function totalSlots(sizing: TopologyGraph['sizing'], { balance, workers }: ClusterTopology): number {
-  const counts = slotCounts(sizing, balance?.usesMaxParallelism === true ? 'max-parallelism' : workers);
-  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+  if (open.length > free) open.sort((a, b) => b.length - a.length || compareRanges(a[0]!, b[0]!));
+  return open.slice(0, free).map(weigh);
 }
 
 /** Deals all executors of a topology over its slots. */
@@ -78,10 +67,8 @@ function groupsOf(
   { graph, sizing, executors }: TopologyGraph,
   strategy: SlotSharingStrategy,
   slots: number,
-  wanted: number | 'max-parallelism',
-  hasAll: boolean,
 ): ExecutorRange[][] {
-  const counts = slotCounts(sizing, hasAll ? wanted : slots);
+  const counts = slotCounts(sizing, slots);
   const sharing = shareSlots(strategy, graph, counts);
   const groups: ExecutorRange[][] = Array.from({ length: sharing.slots }, () => []);
   for (const [vertex, slotOf] of sharing.slotOf.entries()) {
@@ -91,11 +78,7 @@ function groupsOf(
   return groups.filter((group) => group.length > 0);
 }
 
-function weigher({
-  executors,
-  loads,
-  isMovable,
-}: TopologyGraph): (ranges: readonly ExecutorRange[]) => SlotGroup {
+function weigher({ executors, loads, isMovable }: TopologyGraph): GroupableTopology['weigh'] {
   const byFirst = new Map<number, number>();
   for (const [vertex, list] of executors.entries())
     for (const { range } of list) byFirst.set(range[0], vertex);
