@@ -63,6 +63,21 @@ describe.skipIf(missing !== undefined)(
       );
     }
 
+    /** The first answer: servers that have just come back may drop a connection once more while they settle. */
+    async function answerOf<T>(ask: () => Promise<T>): Promise<T> {
+      const answers: T[] = [];
+      await eventually(async () => {
+        try {
+          answers.push(await ask());
+          return true;
+        } catch (error) {
+          if (hasCode(error, 'COORDINATOR_UNAVAILABLE')) return false;
+          throw error;
+        }
+      });
+      return answers[0]!;
+    }
+
     async function leader(): Promise<TestZooKeeperServer> {
       for (const server of servers) if ((await server.mode()) === 'leader') return server;
       throw new Error('the ensemble has no leader');
@@ -116,11 +131,11 @@ describe.skipIf(missing !== undefined)(
       await writing;
       killed.start();
       await killed.ready();
-      const stored = (await daemon.listTopologies()).map(({ value }) => value.id);
+      const stored = (await answerOf(() => daemon.listTopologies())).map(({ value }) => value.id);
       expect(stored).toEqual(expect.arrayContaining(acknowledged));
       await eventually(() => seen === stored.length);
       await eventually(() => daemon.tryLead('n1'));
-      expect(await other.tryLead('n2')).toBe(false);
+      expect(await answerOf(() => other.tryLead('n2'))).toBe(false);
       await eventually(async () => (await other.listSupervisors()).length === 1);
     });
 
@@ -146,9 +161,9 @@ describe.skipIf(missing !== undefined)(
       await expect(other.tryLead('n2')).rejects.toMatchObject({ code: 'COORDINATOR_UNAVAILABLE' });
       for (const server of [second!, third!]) server.start();
       await eventually(() => back.mock.calls.length > 0);
-      expect(await daemon.tryLead('n1')).toBe(true);
-      await eventually(async () => !(await other.tryLead('n2')));
-      expect(await other.listSupervisors()).toEqual([supervisor('s1')]);
+      expect(await answerOf(() => daemon.tryLead('n1'))).toBe(true);
+      expect(await answerOf(() => other.tryLead('n2'))).toBe(false);
+      expect(await answerOf(() => other.listSupervisors())).toEqual([supervisor('s1')]);
       await Promise.all(servers.map((server) => server.ready()));
     });
 
