@@ -270,7 +270,7 @@ export const SETTINGS_TABLE = {
     minimum: 1,
     maximum: 16_777_216,
     scope: 'topology',
-    what: 'Rows beyond its credit that a task may hold for its own cycle before CYCLE_OVERFLOW.',
+    what: 'Rows sent back beyond one per row that may wait in one place of a cycle before CYCLE_OVERFLOW.',
   },
   'worker.stuck-warning': {
     kind: 'duration',

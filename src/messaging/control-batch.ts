@@ -1,5 +1,5 @@
 /**
- * Builds the outgoing ACK, FAIL and CREDIT frames for one destination thread, merging entries on the way.
+ * Builds the outgoing ACK, FAIL, CREDIT and PRESSURE frames for one destination thread, merging entries on the way.
  *
  * `seal` closes the entries that make up the frame; entries added before the `clear` that follows it wait for the next
  * frame. So a frame may be partly in a ring while acks go on coming in.
@@ -150,7 +150,7 @@ export class AckBatch extends ControlBatch {
   protected override onOpened(): void {}
 }
 
-/** Credit granted, one entry a component, merged by addition. */
+/** One entry a component: credit granted, merged by addition; or, with KIND_PRESSURE, states by cycle, of which the last counts. */
 export class CreditBatch extends ControlBatch {
   /** Place in `open` of a component's entry; 0: it has none. */
   readonly #index: Int32Array;
@@ -170,6 +170,12 @@ export class CreditBatch extends ControlBatch {
     this.open[at] = component;
     this.open[at + 1] = rows;
     this.#index[component] = at;
+  }
+
+  set(cycle: number, state: number): void {
+    const known = this.#index[cycle]!;
+    if (known === 0) this.add(cycle, state);
+    else this.open[known + 1] = state;
   }
 
   protected override onOpened(): void {

@@ -26,12 +26,17 @@ export const KIND_DATA = 1;
 export const KIND_ACK = 2;
 export const KIND_FAIL = 3;
 export const KIND_CREDIT = 4;
+/** Which cycles of the graph the sending thread holds many rows of. */
+export const KIND_PRESSURE = 6;
 /** Between main threads only; the blob is a control message. */
 export const KIND_CONTROL = 5;
 
 /** Words of one row of a DATA frame, and their places. */
 export const ROW_WORDS = 9;
-/** Index of the edge (subscription) in the topology; with END_MARK set: no fields, this sender's task has ended. */
+/**
+ * Index of the edge (subscription) in the topology; with END_MARK set: no fields, this sender's task has ended; with
+ * EXTRA_MARK set: a row of a cycle beyond one per row.
+ */
 export const R_SUBSCRIPTION = 0;
 export const R_TARGET_TASK = 1;
 export const R_SOURCE_TASK = 2;
@@ -44,10 +49,13 @@ export const R_EDGE_LOW = 7;
 /** Bytes of this row in the blob. */
 export const R_BLOB_BYTES = 8;
 export const END_MARK = 0x40000000;
+export const EXTRA_MARK = 0x20000000;
+/** What of R_SUBSCRIPTION is the index. */
+export const SUBSCRIPTION_MASK = 0x1fffffff;
 
 /** ACK: root task, root generation, root sequence, xor high, xor low. FAIL: the first three, reason, failing task. */
 export const ACK_WORDS = 5;
-/** CREDIT: component index, rows granted. */
+/** CREDIT: component index, rows granted. PRESSURE: number of the cycle, 1 or 0. */
 export const CREDIT_WORDS = 2;
 
 /** Words of one row of a frame of this kind; -1: there is no such kind. */
@@ -59,6 +67,7 @@ export function rowWordsOf(kind: number): number {
     case KIND_FAIL:
       return ACK_WORDS;
     case KIND_CREDIT:
+    case KIND_PRESSURE:
       return CREDIT_WORDS;
     case KIND_CONTROL:
       return 0;

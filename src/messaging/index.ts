@@ -10,6 +10,7 @@ export {
   CREDIT_WORDS,
   checkFrame,
   END_MARK,
+  EXTRA_MARK,
   frameBytes,
   H_BLOB_BYTES,
   H_COUNT,
@@ -25,6 +26,7 @@ export {
   KIND_CREDIT,
   KIND_DATA,
   KIND_FAIL,
+  KIND_PRESSURE,
   R_BLOB_BYTES,
   R_EDGE_HIGH,
   R_EDGE_LOW,
@@ -36,6 +38,7 @@ export {
   R_TARGET_TASK,
   ROW_WORDS,
   rowWordsOf,
+  SUBSCRIPTION_MASK,
 } from './frame.js';
 export { OutBatch, readSeveral } from './out-batch.js';
 export type { PeerAddress, PeerKey } from './peers/address.js';

@@ -3,13 +3,15 @@
  *
  * Invariants
  * B1  A row is taken only while every component that this one sends to takes rows (gates open); inside a cycle, rows of
- *     the cycle are taken even when the cycle's own gates are closed, so that a cycle never waits for itself.
+ *     the cycle are taken even when the cycle's own gates are closed, so that a cycle never waits for itself (see
+ *     cycle-pressure.ts).
  * B2  Credit for a row goes back when the row is taken from the queue.
  * B3  A synchronous `process` is called without await; one that returned a promise makes its task asynchronous: rows of
  *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once.
  * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
  */
 import { IsobarError, sketchBucket } from '../base/index.js';
+import { EXTRA_MARK, SUBSCRIPTION_MASK } from '../messaging/index.js';
 import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { C_ACKED, C_ENDED, C_EXECUTED, C_QUEUED, P_CALLS, P_IN_CALL, P_TASK } from './counters.js';
@@ -30,18 +32,12 @@ import {
   RowQueue,
 } from './row-queue.js';
 import { BoltOut, ManualAnchor } from './task-out.js';
-import { cycleOverflow, type LocalTarget, type ThreadContext } from './thread-context.js';
+import { cycleOverflow, LOCAL_QUEUE_ROWS, type LocalTarget, type ThreadContext } from './thread-context.js';
 import { inCall, IN_PROCESS, type CallName } from './user-calls.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
 const RUN_BUDGET_MS = 1;
-
-/**
- * Rows of this thread that wait in a queue before their senders pause. Crossing costs nothing here, so a short queue is
- * enough, and keeps rows in the cache and out of the garbage collector's way.
- */
-const LOCAL_QUEUE_ROWS = 2048;
 
 type Answer = PromiseLike<unknown>;
 
@@ -52,6 +48,8 @@ export interface BoltWiring {
   /** Numbers of the bolt's tasks are firstTask … firstTask + taskCount − 1. */
   readonly firstTask: number;
   readonly taskCount: number;
+  /** Number of the cycle that the bolt is in; -1: none. */
+  readonly cycle: number;
   /** By subscription. */
   readonly isCycleEdge: readonly boolean[];
   /** By subscription: hash of the key of fields groupings. */
@@ -62,6 +60,8 @@ export interface BoltWiring {
 
 export class BoltExecutor implements LocalTarget {
   readonly component: ComponentDescription;
+  /** Number of the cycle that the bolt is in; -1: none. */
+  readonly cycle: number;
   readonly gate = new Gate();
   readonly cycleGate = new Gate();
   readonly tasks: BoltTaskRunner[] = [];
@@ -72,6 +72,8 @@ export class BoltExecutor implements LocalTarget {
   readonly #context: ThreadContext;
   readonly #queue = new RowQueue();
   readonly #cycleQueue = new RowQueue();
+  /** Rows in it that are extra in the cycle. */
+  #cycleExtra = 0;
   readonly #queueLimit: number;
   readonly #isCycleEdge: readonly boolean[];
   readonly #keyHashes: readonly (((row: Row) => number) | undefined)[];
@@ -89,6 +91,7 @@ export class BoltExecutor implements LocalTarget {
   constructor(wiring: BoltWiring) {
     const { context } = wiring;
     this.component = wiring.component;
+    this.cycle = wiring.cycle;
     this.#context = context;
     this.#firstTask = wiring.firstTask;
     this.#taskAt = new Array<BoltTaskRunner | undefined>(wiring.taskCount).fill(undefined);
@@ -106,10 +109,11 @@ export class BoltExecutor implements LocalTarget {
     this.#taskAt[task.number - this.#firstTask] = task;
     for (const rows of waiting) {
       while (rows.size > 0) {
-        const isOfCycle = this.#isCycleEdge[rows.words[rows.headWords]!] === true;
+        const isOfCycle = this.#isOfCycle(rows.words[rows.headWords]!);
         rows.moveHeadTo(isOfCycle ? this.#cycleQueue : this.#queue);
       }
     }
+    this.#recountExtra();
     this.#updateOwnGates();
   }
 
@@ -118,6 +122,7 @@ export class BoltExecutor implements LocalTarget {
     this.tasks.splice(this.tasks.indexOf(task), 1);
     this.#taskAt[task.number - this.#firstTask] = undefined;
     const waiting = [this.#cycleQueue.takeTask(task.number), this.#queue.takeTask(task.number)];
+    this.#recountExtra();
     this.#updateOwnGates();
     return waiting;
   }
@@ -127,9 +132,27 @@ export class BoltExecutor implements LocalTarget {
     this.cycleGate.blocked = this.#cycleQueue.size >= this.#queueLimit;
   }
 
+  /** The marked number of a subscription is one of the cycle that this bolt is in. */
+  #isOfCycle(marked: number): boolean {
+    return this.#isCycleEdge[marked & SUBSCRIPTION_MASK] === true;
+  }
+
+  #recountExtra(): void {
+    this.#cycleExtra = 0;
+    this.#cycleQueue.some((words, at) => {
+      if ((words[at + Q_SUBSCRIPTION]! & EXTRA_MARK) !== 0) this.#cycleExtra++;
+      return false;
+    });
+  }
+
   setGates(gates: readonly Gate[], cycleGates: readonly Gate[]): void {
     this.#gates = gates;
     this.#cycleGates = cycleGates;
+  }
+
+  /** Rows of the cycle that this bolt is in. */
+  get queuedOfCycle(): number {
+    return this.#cycleQueue.size;
   }
 
   get queued(): number {
@@ -155,7 +178,10 @@ export class BoltExecutor implements LocalTarget {
   ): void {
     if (edge.inCycle) {
       const queue = this.#cycleQueue;
-      if (queue.size >= this.#context.options.settings['cycle.reserve']) throw cycleOverflow(edge);
+      if ((subscription & EXTRA_MARK) !== 0) {
+        if (this.#cycleExtra >= this.#context.options.settings['cycle.reserve']) throw cycleOverflow(edge);
+        this.#cycleExtra++;
+      }
       queue.push(
         row,
         several,
@@ -200,7 +226,8 @@ export class BoltExecutor implements LocalTarget {
     origin: number,
     cost: number,
   ): void {
-    const queue = this.#isCycleEdge[words[at]! & 0xffffff] === true ? this.#cycleQueue : this.#queue;
+    const queue = this.#isOfCycle(words[at]!) ? this.#cycleQueue : this.#queue;
+    if ((words[at]! & EXTRA_MARK) !== 0) this.#cycleExtra++;
     queue.push(
       row,
       several,
@@ -348,7 +375,10 @@ export class BoltExecutor implements LocalTarget {
     if (task.isAsync && task.inFlight >= this.#context.options.settings['bolt.max-in-flight']) return false;
     const row = queue.headRow;
     const several = queue.headSeveral;
-    const subscription = words[at + Q_SUBSCRIPTION]!;
+    const marked = words[at + Q_SUBSCRIPTION]!;
+    const subscription = marked & SUBSCRIPTION_MASK;
+    const isExtra = (marked & EXTRA_MARK) !== 0;
+    if (isExtra) this.#cycleExtra--;
     const sourceTask = words[at + Q_SOURCE_TASK]!;
     const rootTask = words[at + Q_ROOT_TASK]!;
     const rootGeneration = words[at + Q_ROOT_GENERATION]!;
@@ -373,11 +403,12 @@ export class BoltExecutor implements LocalTarget {
         rootSequence,
         edgeHigh,
         edgeLow,
+        !isExtra,
       );
       return true;
     }
     const out = task.out;
-    out.begin(rootTask, rootGeneration, rootSequence, several);
+    out.begin(rootTask, rootGeneration, rootSequence, several, !isExtra);
     const executed = ++task.counters[C_EXECUTED]!;
     const sampled = (executed & EXECUTE_SAMPLE_MASK) === 0;
     const startMs = sampled ? performance.now() : 0;
@@ -433,10 +464,9 @@ export class BoltExecutor implements LocalTarget {
   #giveBackCredit(queue: RowQueue, at: number): void {
     const origin = queue.words[at + Q_ORIGIN]!;
     if (origin < 0) return;
-    const creditClass =
-      this.#isCycleEdge[queue.words[at + Q_SUBSCRIPTION]!] === true
-        ? this.#componentIndex + this.#context.reachable.length
-        : this.#componentIndex;
+    const creditClass = this.#isOfCycle(queue.words[at + Q_SUBSCRIPTION]!)
+      ? this.#componentIndex + this.#context.reachable.length
+      : this.#componentIndex;
     if (origin !== this.#grantOrigin || creditClass !== this.#grantClass) {
       this.#grantTaken();
       this.#grantOrigin = origin;
@@ -463,14 +493,19 @@ export class BoltExecutor implements LocalTarget {
     rootSequence: number,
     edgeHigh: number,
     edgeLow: number,
+    hasCycleToken: boolean,
   ): void {
     const start = (): void => {
       const startMs = performance.now();
       const out = new BoltOut(task);
-      out.begin(rootTask, rootGeneration, rootSequence, several);
+      out.begin(rootTask, rootGeneration, rootSequence, several, hasCycleToken);
       task.counters[C_EXECUTED]!++;
       const anchor = this.component.manual
-        ? this.#holdRow(task, { rootTask, rootGeneration, rootSequence, several, edgeHigh, edgeLow }, startMs)
+        ? this.#holdRow(
+            task,
+            { rootTask, rootGeneration, rootSequence, several, edgeHigh, edgeLow, hasCycleToken },
+            startMs,
+          )
         : null;
       out.anchor = anchor;
       let answer: unknown;
@@ -586,6 +621,7 @@ export class BoltExecutor implements LocalTarget {
       several: Int32Array | null;
       edgeHigh: number;
       edgeLow: number;
+      hasCycleToken: boolean;
     },
     sinceMs: number,
   ): ManualAnchor {

@@ -122,7 +122,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     const { context } = this;
     const out = this.out;
     const sequence = context.acking ? this.ledger.reserve(what, context.turnMs) : 0;
-    out.begin(context.acking ? this.number : 0, this.generation, sequence, null);
+    out.begin(context.acking ? this.number : 0, this.generation, sequence, null, true);
     const close = (): void => {
       out.open = false;
       if (context.acking) this.ledger.commit(sequence, out.edgesHigh, out.edgesLow);
@@ -188,7 +188,7 @@ export function sendEndMarks(task: EmittingTask): void {
   for (const stream of task.streams.values()) {
     for (const { edge } of stream.outputs) {
       for (let target = edge.firstTask; target < edge.firstTask + edge.taskCount; target++) {
-        task.context.send(edge, target, task.number, 0, 0, 0, 0, 0, null, null);
+        task.context.send(edge, 0, target, task.number, 0, 0, 0, 0, 0, null, null);
       }
     }
   }

@@ -86,6 +86,7 @@ export function createFactory(
       target: subscription.target,
       targetComponent: context.componentIndex.get(subscription.target)!,
       inCycle,
+      cycle: inCycle ? cycles.get(subscription.target)! : -1,
       creditClass:
         context.componentIndex.get(subscription.target)! + (inCycle ? description.components.length : 0),
       grouping: subscription.grouping,
@@ -152,6 +153,7 @@ export function wireBolt(factory: ExecutorFactory, component: string): BoltWirin
     context: factory.context,
     firstTask: tasks?.first ?? 0,
     taskCount: tasks === undefined ? 0 : tasks.last - tasks.first + 1,
+    cycle: edgesIn.find(({ inCycle }) => inCycle)?.cycle ?? -1,
     isCycleEdge,
     keyHashes,
     expectedEndMarks,

@@ -13,6 +13,7 @@ import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
 import { P_LAG_MS, P_TURNS } from './counters.js';
+import { CycleLevels } from './cycle-levels.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
 import type { SpoutExecutor } from './spout-executor.js';
@@ -49,6 +50,7 @@ export class ExecutorThread {
   readonly #doorbell: Doorbell;
   readonly #tasks: ThreadTasks;
   readonly #routes: ThreadRoutes;
+  readonly #cycleLevels: CycleLevels;
   readonly #progress: Int32Array;
   #phase: TopologyPhase = { kind: 'active' };
   #stopping = false;
@@ -80,6 +82,7 @@ export class ExecutorThread {
       onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
       onBroken: (error) => options.onBroken(error),
     });
+    this.#cycleLevels = new CycleLevels(options.context.cycles, options.factory.edges);
     this.#progress = options.context.options.progress;
     const receiver = new FrameReceiver(options.context, options.factory, options.post);
     this.#onFrame = (words, at, bytes, byteStart) => {
@@ -146,6 +149,7 @@ export class ExecutorThread {
       for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);
       if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
       work += this.#runDue(turnMs);
+      this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.links, false);
       const nowMs = performance.now();
       let flushed = true;
       if (work === 0 || nowMs - lastFlushMs >= flushMs) {
@@ -305,6 +309,7 @@ export class ExecutorThread {
       }
     }
     if (this.#context.routesStand) this.#replayLost(false);
+    this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.links, true);
     if (nowMs >= this.#nextPositionsMs) {
       this.#nextPositionsMs = nowMs + this.#context.options.settings['spout.position-interval'];
       this.#postPositions();

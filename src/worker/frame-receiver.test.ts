@@ -7,6 +7,7 @@ import {
   checkFrame,
   CreditBatch,
   END_MARK,
+  EXTRA_MARK,
   frameBytes,
   H_COUNT,
   HEADER_WORDS,
@@ -14,6 +15,7 @@ import {
   KIND_CREDIT,
   KIND_DATA,
   KIND_FAIL,
+  KIND_PRESSURE,
   OutBatch,
   R_BLOB_BYTES,
   R_ROOT_TASK,
@@ -60,7 +62,9 @@ const definition = topology('received', (b) => {
     }),
   );
   b.bolt('sink', bolt({ takes: FIELDS, process() {} }), { parallelism: 2 }).shuffle(source);
-  b.bolt('counter', bolt({ takes: { n: t.int32 }, process() {} })).shuffle(source.streams.other);
+  const counting = bolt({ takes: { n: t.int32 }, emits: { n: t.int32 }, process() {} });
+  const counter = b.bolt('counter', counting).shuffle(source.streams.other);
+  counter.shuffle(counter);
 });
 
 interface Received {
@@ -155,6 +159,8 @@ describe('frames of a peer', () => {
   it.each<[string, (words: Int32Array, bytes: Buffer, factory: ExecutorFactory) => void, number]>([
     ['a subscription that is none', (words) => (words[rowAt(1) + R_SUBSCRIPTION] = 99), 1],
     ['a negative subscription', (words) => (words[rowAt(1) + R_SUBSCRIPTION] = -1), 1],
+    ['a subscription with a mark that is none', (words) => (words[rowAt(1) + R_SUBSCRIPTION]! |= 1 << 31), 1],
+    ['an extra row outside a cycle', (words) => (words[rowAt(1) + R_SUBSCRIPTION]! |= EXTRA_MARK), 1],
     ['a task that is none', (words) => (words[rowAt(1) + R_TARGET_TASK] = 1e9), 1],
     [
       'a task of another component',
@@ -218,6 +224,32 @@ describe('frames of a peer', () => {
     }
     expect(received.posted).toHaveLength(5);
     expect(received.grants).toEqual([]);
+  });
+
+  it('tell of the cycles of the graph, and are refused when they tell of others', () => {
+    const received = receiver();
+    const tell = (cycle: number, state: number): void => {
+      const batch = new CreditBatch(1);
+      batch.add(0, 0);
+      batch.seal(KIND_PRESSURE, 0, 1, 3, 1, 5);
+      const bytes = bytesOf(batch.words, HEADER_WORDS + 2, Buffer.alloc(0), 0);
+      wordsOf(bytes)[HEADER_WORDS] = cycle;
+      wordsOf(bytes)[HEADER_WORDS + 1] = state;
+      take(received, bytes);
+    };
+    const [cycle] = received.factory.context.cycles;
+    tell(0, 1);
+    expect([cycle!.gate.blocked, received.posted.length]).toEqual([true, 0]);
+    tell(0, 0);
+    expect([cycle!.gate.blocked, received.posted.length]).toEqual([false, 0]);
+    for (const [number, state] of [
+      [1, 1],
+      [-1, 1],
+      [0, 2],
+      [0, -1],
+    ] as const)
+      tell(number, state);
+    expect([cycle!.gate.blocked, received.posted.length]).toEqual([false, 4]);
   });
 
   it('may ack and fail what is not known', () => {

@@ -11,6 +11,7 @@ import {
   ByteReader,
   CREDIT_WORDS,
   END_MARK,
+  EXTRA_MARK,
   H_COUNT,
   H_ENDPOINT,
   H_KIND,
@@ -20,14 +21,16 @@ import {
   KIND_CREDIT,
   KIND_DATA,
   KIND_FAIL,
+  KIND_PRESSURE,
   R_BLOB_BYTES,
   R_ROOT_GENERATION,
   R_ROOT_SEQUENCE,
   R_ROOT_TASK,
   R_SUBSCRIPTION,
   R_TARGET_TASK,
-  readSeveral,
   ROW_WORDS,
+  readSeveral,
+  SUBSCRIPTION_MASK,
 } from '../messaging/index.js';
 import type { Row } from '../topology/index.js';
 import { FAILURE_REASONS } from './counters.js';
@@ -80,6 +83,10 @@ export class FrameReceiver {
           this.#receiveCredit(words[row]!, words[row + 1]!, link);
         return;
       }
+      case KIND_PRESSURE:
+        for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS)
+          this.#receivePressure(words[row]!, words[row + 1]!, origin);
+        return;
     }
   }
 
@@ -107,6 +114,15 @@ export class FrameReceiver {
       throw broken('credit for a component', `${cost} for ${creditClass}`);
     }
     link?.onGrant(creditClass, cost);
+  }
+
+  #receivePressure(number: number, state: number, origin: number): void {
+    const cycle = this.#context.cycles[number];
+    if (cycle === undefined || (state !== 0 && state !== 1)) {
+      throw broken('the state of a cycle', `${state} for ${number}`);
+    }
+    // An endpoint that routes have not named yet says it again at its next maintenance; one that is gone holds nothing.
+    if (this.#context.links.has(origin)) cycle.onOther(origin, state === 1);
   }
 
   #receiveRows(
@@ -140,10 +156,19 @@ export class FrameReceiver {
     }
   }
 
-  #edgeOf(subscription: number, task: number): Edge {
-    const edge = this.#factory.edges[subscription & ~END_MARK];
-    if (edge === undefined || task < edge.firstTask || task >= edge.firstTask + edge.taskCount) {
+  #edgeOf(marked: number, task: number): Edge {
+    const subscription = marked & SUBSCRIPTION_MASK;
+    const edge = this.#factory.edges[subscription];
+    if (
+      marked < 0 ||
+      edge === undefined ||
+      task < edge.firstTask ||
+      task >= edge.firstTask + edge.taskCount
+    ) {
       throw broken('a row for a task that has subscribed', `subscription ${subscription}, task ${task}`);
+    }
+    if ((marked & EXTRA_MARK) !== 0 && !edge.inCycle) {
+      throw broken('extra rows in cycles only', `one of subscription ${subscription}`);
     }
     return edge;
   }

@@ -12,13 +12,16 @@
 import {
   AckBatch,
   CreditBatch,
+  EXTRA_MARK,
   KIND_ACK,
   KIND_CREDIT,
   KIND_DATA,
   KIND_FAIL,
+  KIND_PRESSURE,
   OutBatch,
   type RingWriter,
   type RowCodec,
+  SUBSCRIPTION_MASK,
 } from '../messaging/index.js';
 import type { Row } from '../topology/index.js';
 import { RowQueue } from './row-queue.js';
@@ -87,6 +90,7 @@ export interface LinkOptions {
   readonly port: OutPort;
   /** How many credit classes there are (see Edge.creditClass). */
   readonly creditClasses: number;
+  readonly cycles: number;
   readonly credit: number;
   readonly batchRows: number;
   /** A larger row is refused. */
@@ -119,9 +123,12 @@ export class Link {
   readonly #acks = new AckBatch(1024);
   readonly #fails = new AckBatch(256, KIND_FAIL);
   readonly #grants: CreditBatch;
+  readonly #pressure: CreditBatch;
   readonly #credit: Int32Array;
   readonly #gates: Gate[];
   readonly #held: (RowQueue | undefined)[];
+  /** Held rows that are extra in their cycle, by credit class. */
+  readonly #heldExtra: Int32Array;
   #heldTotal = 0;
 
   constructor(options: LinkOptions) {
@@ -132,6 +139,8 @@ export class Link {
     this.#options = options;
     this.#batch = new OutBatch(options.batchRows, options.maxRowBytes);
     this.#grants = new CreditBatch(options.creditClasses);
+    this.#pressure = new CreditBatch(options.cycles);
+    this.#heldExtra = new Int32Array(options.creditClasses);
     this.#credit = new Int32Array(options.creditClasses).fill(options.credit);
     this.#gates = Array.from({ length: options.creditClasses }, () => new Gate());
     this.#held = new Array<RowQueue | undefined>(options.creditClasses).fill(undefined);
@@ -143,6 +152,10 @@ export class Link {
 
   heldRows(creditClass: number): number {
     return this.#held[creditClass]?.size ?? 0;
+  }
+
+  heldExtra(creditClass: number): number {
+    return this.#heldExtra[creditClass]!;
   }
 
   get heldTotal(): number {
@@ -179,6 +192,7 @@ export class Link {
         0,
       );
       this.#heldTotal++;
+      if ((subscription & EXTRA_MARK) !== 0) this.#heldExtra[creditClass]!++;
       this.#gates[creditClass]!.blocked = true;
       return;
     }
@@ -218,6 +232,11 @@ export class Link {
     this.#grants.add(creditClass, cost);
   }
 
+  /** Tells the other side whether this one holds many rows of a cycle. */
+  setPressure(cycle: number, isPressed: boolean): void {
+    this.#pressure.set(cycle, isPressed ? 1 : 0);
+  }
+
   /** The other side granted credit; never more than was spent counts. */
   onGrant(creditClass: number, cost: number): void {
     this.#credit[creditClass] = Math.min(this.#credit[creditClass]! + cost, this.#options.credit);
@@ -235,7 +254,13 @@ export class Link {
   }
 
   get hasOutput(): boolean {
-    return this.#batch.rows > 0 || this.#acks.count > 0 || this.#fails.count > 0 || this.#grants.count > 0;
+    return (
+      this.#batch.rows > 0 ||
+      this.#acks.count > 0 ||
+      this.#fails.count > 0 ||
+      this.#grants.count > 0 ||
+      this.#pressure.count > 0
+    );
   }
 
   /** Visits the words of every held row. */
@@ -249,6 +274,7 @@ export class Link {
     this.#options.port.release(this.#acks);
     this.#options.port.release(this.#fails);
     this.#options.port.release(this.#grants);
+    this.#options.port.release(this.#pressure);
     for (const gate of this.#gates) gate.blocked = true;
   }
 
@@ -275,7 +301,7 @@ export class Link {
     several: Int32Array | null,
     row: Row | null,
   ): void {
-    const codec = row === null ? null : this.#options.codecs[subscription]!;
+    const codec = row === null ? null : this.#options.codecs[subscription & SUBSCRIPTION_MASK]!;
     const bytes = this.#batch.addRow(
       subscription,
       targetTask,
@@ -333,6 +359,7 @@ export class Link {
           held.headSeveral,
         );
       }
+      if ((words[at]! & EXTRA_MARK) !== 0) this.#heldExtra[creditClass]!--;
       held.shift();
       this.#heldTotal--;
     }
@@ -358,7 +385,8 @@ export class Link {
     return (
       this.#flushBatch(this.#acks, KIND_ACK) &&
       this.#flushBatch(this.#fails, KIND_FAIL) &&
-      this.#flushBatch(this.#grants, KIND_CREDIT)
+      this.#flushBatch(this.#grants, KIND_CREDIT) &&
+      this.#flushBatch(this.#pressure, KIND_PRESSURE)
     );
   }
 

@@ -19,6 +19,8 @@ export interface Edge {
   readonly targetComponent: number;
   /** Both ends are in the same cycle of the graph. */
   readonly inCycle: boolean;
+  /** Number of that cycle; -1: none. */
+  readonly cycle: number;
   /**
    * What credit is counted by: the receiving component, and apart from that the rows of its own cycle; else rows from
    * outside could use up the credit that the cycle needs to run dry.
@@ -95,6 +97,8 @@ export interface EmitCause {
   /** XOR of the edge ids of all rows emitted for this cause. */
   edgesHigh: number;
   edgesLow: number;
+  /** The next row sent into the cycle of the sender takes the place of the one that caused it, and is not extra. */
+  hasCycleToken: boolean;
   /** Set where several held rows are the cause: draws their edges and gives the new row's roots. */
   weave?(ids: EdgeIds): Int32Array;
   /** The row was sent: its causes have the edges that `weave` drew. */

@@ -89,6 +89,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     several: null,
     edgesHigh: 0,
     edgesLow: 0,
+    // A spout is in no cycle.
+    hasCycleToken: false,
   };
   #replays: SpoutRow[] = [];
   #replayAt = 0;

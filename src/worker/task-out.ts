@@ -67,6 +67,7 @@ export class BoltOut implements RuntimeOut, EmitCause {
   several: Int32Array | null = null;
   edgesHigh = 0;
   edgesLow = 0;
+  hasCycleToken = false;
   open = false;
   /** The anchor of the row being processed, in manual bolts. */
   anchor: ManualAnchor | null = null;
@@ -77,7 +78,14 @@ export class BoltOut implements RuntimeOut, EmitCause {
   }
 
   /** Opens for a call caused by one row, or by nothing (rootTask 0). */
-  begin(rootTask: number, rootGeneration: number, rootSequence: number, several: Int32Array | null): void {
+  begin(
+    rootTask: number,
+    rootGeneration: number,
+    rootSequence: number,
+    several: Int32Array | null,
+    hasCycleToken: boolean,
+  ): void {
+    this.hasCycleToken = hasCycleToken;
     this.rootTask = rootTask;
     this.rootGeneration = rootGeneration;
     this.rootSequence = rootSequence;
@@ -135,6 +143,7 @@ export class ManualAnchor implements Anchor, EmitCause {
   readonly several: Int32Array | null;
   edgesHigh: number;
   edgesLow: number;
+  hasCycleToken: boolean;
   settled = false;
   /** Held for longer than the message time-out: its tree has failed, and what user code still does with it means nothing. */
   expired = false;
@@ -151,6 +160,7 @@ export class ManualAnchor implements Anchor, EmitCause {
       several: Int32Array | null;
       edgeHigh: number;
       edgeLow: number;
+      hasCycleToken: boolean;
     },
     sinceMs: number,
   ) {
@@ -161,6 +171,7 @@ export class ManualAnchor implements Anchor, EmitCause {
     this.several = root.several;
     this.edgesHigh = root.edgeHigh;
     this.edgesLow = root.edgeLow;
+    this.hasCycleToken = root.hasCycleToken;
     this.sinceMs = sinceMs;
   }
 
@@ -189,7 +200,7 @@ export class ManualAnchor implements Anchor, EmitCause {
  * the new row carries the XOR of their edges at that root, so that every ledger comes out even (as Storm does it).
  */
 class JoinedAnchors implements EmitCause {
-  readonly rootTask = SEVERAL;
+  readonly rootTask: number;
   readonly rootGeneration = 0;
   readonly rootSequence = 0;
   readonly several = null;
@@ -216,10 +227,17 @@ class JoinedAnchors implements EmitCause {
       }),
     }));
     this.#roots = Int32Array.from(roots);
+    this.rootTask = roots.length > 0 ? SEVERAL : 0;
   }
 
-  get isTracked(): boolean {
-    return this.#roots.length > 0;
+  get hasCycleToken(): boolean {
+    return this.#anchors.some(({ anchor }) => anchor.hasCycleToken);
+  }
+
+  /** One row takes the place of one of those that caused it. */
+  set hasCycleToken(hasToken: boolean) {
+    const giver = this.#anchors.find(({ anchor }) => anchor.hasCycleToken);
+    if (giver !== undefined) giver.anchor.hasCycleToken = hasToken;
   }
 
   weave(ids: EdgeIds): Int32Array {
@@ -244,15 +262,6 @@ class JoinedAnchors implements EmitCause {
   }
 }
 
-const UNTRACKED: EmitCause = {
-  rootTask: 0,
-  rootGeneration: 0,
-  rootSequence: 0,
-  several: null,
-  edgesHigh: 0,
-  edgesLow: 0,
-};
-
 function joinAnchors(anchors: readonly Anchor[]): EmitCause {
   const held = anchors.map((anchor) => {
     if (!(anchor instanceof ManualAnchor) || anchor.settled) {
@@ -265,8 +274,7 @@ function joinAnchors(anchors: readonly Anchor[]): EmitCause {
   });
   const [only] = held;
   if (held.length === 1) return only!;
-  const joined = new JoinedAnchors(held);
-  return joined.isTracked ? joined : UNTRACKED;
+  return new JoinedAnchors(held);
 }
 
 function rootsOf(anchor: ManualAnchor): number[][] {

@@ -51,6 +51,7 @@ export class ThreadRoutes {
       if (alive.has(id)) continue;
       link.close();
       context.links.delete(id);
+      for (const cycle of context.cycles) cycle.forget(id);
     }
     const inbound = this.inbound.filter(({ endpoint }) => endpoint === null || alive.has(endpoint));
     const before = this.#routes?.endpointOfTask;
@@ -107,6 +108,7 @@ export class ThreadRoutes {
         router.setLocal(preferred);
         const into = edge.inCycle ? cycleGates : gates;
         into.add(context.reachable[edge.targetComponent]!);
+        if (edge.inCycle) into.add(context.cycles[edge.cycle]!.gate);
         for (let i = 0; i < edge.taskCount; i++) {
           if (preferred !== null && !preferred.includes(i)) continue;
           const target = edge.firstTask + i;
@@ -140,6 +142,7 @@ export class ThreadRoutes {
       sourceGeneration: this.#start.generation,
       port,
       creditClasses: context.creditClasses,
+      cycles: context.cycles.length,
       credit: settings['messaging.credit'],
       batchRows: settings['messaging.batch-rows'],
       maxRowBytes: settings['messaging.max-frame-bytes'] >> 1,

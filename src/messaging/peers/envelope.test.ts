@@ -16,6 +16,7 @@ import {
   decodeHandshake,
   encodeHandshake,
   type Hello,
+  PROTOCOL_VERSION,
   proofsAgree,
   prove,
   reasonToRefuse,
@@ -155,7 +156,7 @@ describe('the packet parser', () => {
 
 const hello: Hello = {
   kind: 'hello',
-  version: 1,
+  version: PROTOCOL_VERSION,
   topologyId: 't',
   from: 'a',
   to: 'b',
@@ -205,7 +206,7 @@ describe('the handshake', () => {
   it('refuses another version, topology, addressee, a stranger, and an older generation', () => {
     const own = { topologyId: 't', self: 'b' };
     expect(reasonToRefuse(hello, own, true, 3)).toBe(null);
-    expect(reasonToRefuse({ ...hello, version: 2 }, own, true, 0)).toMatch(/version 2/);
+    expect(reasonToRefuse({ ...hello, version: 1 }, own, true, 0)).toMatch(/version 1 /);
     expect(reasonToRefuse({ ...hello, topologyId: 'u' }, own, true, 0)).toMatch(/topology "u"/);
     expect(reasonToRefuse({ ...hello, to: 'c' }, own, true, 0)).toMatch(/looks for "c"/);
     expect(reasonToRefuse(hello, own, false, 0)).toMatch(/not a peer/);

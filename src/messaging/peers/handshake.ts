@@ -14,7 +14,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { IsobarError } from '../../base/index.js';
 import { protocolError } from './envelope.js';
 
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 export const NONCE_BYTES = 16;
 
 export interface Hello {

@@ -14,6 +14,7 @@ import {
 import { decodeControlFrame, encodeControlFrame } from '../control-frame.js';
 import { type PeerAddress, peerKey, peerSocketPath } from './address.js';
 import { PACKET_FRAME, packetHeader, rawPacketHeader } from './envelope.js';
+import { PROTOCOL_VERSION } from './handshake.js';
 import { PeerConnections } from './peer-connections.js';
 
 const SECRET = 'ab'.repeat(32);
@@ -442,7 +443,7 @@ describe('peer connections', () => {
     };
     send({
       kind: 'hello',
-      version: 1,
+      version: PROTOCOL_VERSION,
       topologyId: 't',
       from: 'a',
       to: 'b',
