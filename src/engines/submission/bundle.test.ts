@@ -211,12 +211,17 @@ console.log(JSON.stringify([text, mine, import.meta.url, here, kind]));`,
     [
       'an import that cannot be resolved',
       "import 'no-such-package';",
-      /broken\.ts:1:8: Could not resolve "no-such-package"/,
+      /broken\.ts:1:8: Could not resolve "no-such-package"(?!.*external)[^]*installed[^]*npm install no-such-package$/,
+    ],
+    [
+      'a module of a scoped package that is not installed',
+      "import '@no-such/package/deep.js';",
+      /npm install @no-such\/package$/,
     ],
     [
       'a relative import that cannot be resolved',
       "import './nowhere.js';",
-      /broken\.ts:1:8: Could not resolve/,
+      /broken\.ts:1:8: Could not resolve[^]*There is no such file beside/,
     ],
   ])('reports %s with its position', async (_what, text, message) => {
     const file = write('src/broken.ts', text);

@@ -132,9 +132,31 @@ function withAbsoluteSources(text: string, directory: string): Uint8Array {
 
 function oneLine(message: Message): string {
   const { location } = message;
-  const notes = message.notes.map(({ text }) => `\n    ${text.trim().replaceAll('\n', '\n    ')}`).join('');
+  const notes = adviceFor(message)
+    .map((text) => `\n    ${text.trim().replaceAll('\n', '\n    ')}`)
+    .join('');
   if (location === null) return `${message.text}${notes}`;
   return `${location.file}:${location.line}:${location.column + 1}: ${message.text}\n    ${location.lineText.trim()}${notes}`;
+}
+
+/** What the bundler says beside the message, except for its own options, which a user of ours cannot set. */
+function adviceFor({ text, notes }: Message): readonly string[] {
+  const advice = notes.map((note) => note.text).filter((note) => !note.includes(' as external'));
+  const unresolved = /^Could not resolve "(.+)"$/.exec(text)?.[1];
+  if (unresolved === undefined || advice.length > 0) return advice;
+  return [
+    /^\.{0,2}\//.test(unresolved)
+      ? 'There is no such file beside the one that imports it.'
+      : `Is the package installed where this file can see it? npm install ${packageOf(unresolved)}`,
+  ];
+}
+
+/** `@scope/name/sub/path` is of the package `@scope/name`. */
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
 }
 
 function isBuildFailure(error: unknown): error is BuildFailure {
