@@ -204,6 +204,28 @@ describe('bad input', () => {
     },
   );
 
+  it('a package that is gone when the worker starts is named, with where it was looked for', async () => {
+    const once = join(workshop.directory, 'node_modules/once');
+    workshop.write(
+      'node_modules/once/package.json',
+      '{ "name": "once", "type": "module", "main": "once.js" }',
+    );
+    workshop.write('node_modules/once/once.js', 'export const once = 1;\n');
+    workshop.write(
+      'app.ts',
+      `import { rmSync } from 'node:fs';
+import { once } from 'once';
+${numbersApp(1)}
+if (once === 1) rmSync(${JSON.stringify(once)}, { recursive: true, force: true });
+`,
+    );
+    const ended = await workshop.run(['run', 'app.ts', '--no-check']);
+    expect(ended.stderr).toContain(`MODULE_MISSING_IN_WORKER: Cannot find module '${once}/once.js'`);
+    expect(ended.stderr).toContain(ERROR_TABLE.MODULE_MISSING_IN_WORKER.action);
+    expect(ended.code).toBe(1);
+    expect(workshop.processes()).toEqual([]);
+  });
+
   it('is one line of JSON with --json', async () => {
     workshop.write('app.ts', 'export default 42;\n');
     const command = workshop.start(['run', 'app.ts', '--no-check', '--json']);

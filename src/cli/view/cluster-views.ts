@@ -10,6 +10,7 @@ import type {
 } from '../../api/index.js';
 import { sketchQuantile } from '../../base/index.js';
 import { type Column, columns, counted, duration, grouped, megabytes, micros, printable } from './format.js';
+import { lostTasks } from './lost-states.js';
 
 const MAX_MOVES = 20;
 const MAX_ERRORS = 20;
@@ -78,8 +79,8 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
     );
   }
   if (status.lostStates.length > 0) lines.push('', 'State lost in crashes:');
-  for (const { component, task, atMs } of status.lostStates) {
-    lines.push(`  ${component} ${task}, ${ago(atMs, nowMs)}`);
+  for (const { component, task, count, lastMs } of lostTasks(status.lostStates)) {
+    lines.push(`  ${component} ${task} (${grouped(count)} ×, last ${ago(lastMs, nowMs)})`);
   }
   for (const file of status.deadLetterFiles) lines.push(`dead letters: ${printable(file)}`);
   return lines;

@@ -109,6 +109,10 @@ describe('what a run comes to', () => {
     expect([outcomeOf(failed), exitCodeOf(failed)]).toEqual(['failed', 1]);
     const lost = endOf({}, { lostStates: [{ component: 'count', task: 5, atMs: 0 }] });
     expect(claims(lost)).toContain('State of count task 5 was lost in a crash at 1970-01-01T00:00:00.000Z.');
+    const often = [0, 1000, 3000].map((atMs) => ({ component: 'count', task: 5, atMs }));
+    expect(claims(endOf({}, { lostStates: often }))).toContain(
+      'State of count task 5 was lost in 3 crashes, the last at 1970-01-01T00:00:03.000Z.',
+    );
   });
 
   const failure = (

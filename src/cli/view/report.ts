@@ -18,6 +18,7 @@ import {
   rate,
   wrapped,
 } from './format.js';
+import { lostTasks } from './lost-states.js';
 import { latencyOf } from './view.js';
 
 const MAX_ERROR_LINES = 10;
@@ -242,10 +243,11 @@ function errorLines({ errors, components }: TopologyStatus, width: number): read
 }
 
 function lostStateSentences({ lostStates }: TopologyStatus): readonly string[] {
-  return lostStates.map(
-    ({ component, task, atMs }) =>
-      `State of ${component} task ${task} was lost in a crash at ${new Date(atMs).toISOString()}.`,
-  );
+  return lostTasks(lostStates).map(({ component, task, count, lastMs }) => {
+    const when = new Date(lastMs).toISOString();
+    const crashes = count === 1 ? `a crash at ${when}` : `${grouped(count)} crashes, the last at ${when}`;
+    return `State of ${component} task ${task} was lost in ${crashes}.`;
+  });
 }
 
 function outcomeSentence(end: RunEnd): string {
