@@ -9,14 +9,13 @@ import { hasCode, type Logger, type Settings } from '../base/index.js';
 import { type Coordination, isTerminal, type WorkerHeartbeat } from '../coordination/index.js';
 import {
   type Assignment,
-  balancedStrategy,
-  defaultStrategy,
   executorLoads,
   type RoundSupervisor,
   type RoundTopology,
   schedulingRound,
   type SlotAssignment,
   type Strategy,
+  strategyNamed,
   type TopologyOutcome,
   type TopologyPlan,
 } from '../scheduling/index.js';
@@ -155,12 +154,9 @@ export class Rounds {
     return topologies[0]!;
   }
 
-  #strategy(): 'even' | Strategy {
+  #strategy(): Strategy {
     const { settings } = this.#options;
-    if (settings['scheduling.strategy'] === 'even') return 'even';
-    if (settings['scheduling.strategy'] === 'default') return defaultStrategy({ fillLiveWorkers: true });
-    const moveBudget = settings['scheduling.moves-per-round'];
-    return balancedStrategy({ mode: 'tasks', improves: true, moveBudget });
+    return strategyNamed(settings['scheduling.strategy'], settings);
   }
 
   async #decide(scope: ReadonlyMap<string, KnownTopology>): Promise<void> {

@@ -55,6 +55,7 @@ export type {
 export { resourceAwareStrategy } from './strategies/resource-aware/resource-aware.js';
 export type { Shortage } from './strategies/resource-aware/shortage.js';
 export type { TopologyOrder, UserGuarantees } from './strategies/resource-aware/topology-order.js';
+export { strategyNamed } from './strategies/strategies.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
 export { validateAssignment } from './validate-assignment.js';
 export { validateCapacity } from './validate-capacity.js';
@@ -97,7 +98,6 @@ export {
 } from './slot-sharing/index.js';
 export { coldStart } from './strategies/balanced/cold-start.js';
 export type { BalancedOptions } from './strategies/balanced/balanced.js';
-export { balancedStrategy } from './strategies/balanced/balanced.js';
 export type { BalanceRules, LoadBalanceMode } from './resources.js';
 export { defaultStrategy } from './strategies/default/default.js';
 export { isolationStrategy } from './strategies/isolation/isolation.js';

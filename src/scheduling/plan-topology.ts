@@ -4,15 +4,43 @@
  * tasks is an error here. Whatever is adjusted is reported as a sentence.
  */
 import { IsobarError, type Settings } from '../base/index.js';
-import type { ComponentDescription, TopologyDescription } from '../topology/index.js';
+import type { ComponentDescription, SubscriptionDescription } from '../topology/index.js';
 import { ackerCount } from './ackers.js';
 import type { ComponentTasks } from './assignment.js';
 import { computeExecutors, type PlannedExecutor } from './executors.js';
 import { numberTasks } from './numbering.js';
 import { type ComponentCounts, exceededLimit, normaliseComponent } from './parallelism.js';
-import type { ClusterComponent } from './resources.js';
+import type { ClusterComponent, RequestedResources } from './resources.js';
 import { DEFAULT_SHARING_GROUP, slotCounts } from './slot-sharing/index.js';
 import { ACKER } from './system-components.js';
+
+/** What of a topology's description decides its counts and its placement. */
+export interface PlannableTopology {
+  readonly name: string;
+  readonly components: readonly PlannableComponent[];
+  /** What one acker asks for; not given: nothing. */
+  readonly ackerResources?: RequestedResources;
+}
+
+export interface PlannableComponent
+  extends Pick<
+    ComponentDescription,
+    | 'id'
+    | 'kind'
+    | 'parallelism'
+    | 'tasks'
+    | 'movable'
+    | 'stateful'
+    | 'slotSharingGroup'
+    | 'coLocationGroup'
+    | 'load'
+  > {
+  readonly subscriptions: readonly Pick<SubscriptionDescription, 'source' | 'grouping'>[];
+  /** Upper limit of its tasks; not given: `topology.max-task-parallelism`. */
+  readonly maxTasks?: number;
+  /** What one executor asks for; not given: nothing. */
+  readonly resources?: RequestedResources;
+}
 
 /** The counts of a topology, ready to be placed. */
 export interface TopologyPlan {
@@ -47,7 +75,7 @@ const MAX_TASKS_PER_TOPOLOGY = 10_000_000;
  * @throws PARALLELISM_ILLEGAL, TOO_MANY_WORKERS, TOO_MANY_EXECUTORS
  */
 export function planTopology(
-  description: TopologyDescription,
+  description: PlannableTopology,
   settings: Settings,
   desired: DesiredCounts = AS_SUBMITTED,
 ): TopologyPlan {
@@ -59,7 +87,7 @@ export function planTopology(
       id: component.id,
       hint: component.parallelism,
       tasks: component.tasks ?? settings['topology.tasks'],
-      maxTasks: settings['topology.max-task-parallelism'],
+      maxTasks: component.maxTasks ?? settings['topology.max-task-parallelism'],
     });
     if (submitted.tasks < 1) throw withoutTasks(description.name, component.id);
     const counts = withExecutors(submitted, executorsAsked(desired, component.id));
@@ -89,7 +117,7 @@ export function planTopology(
 
 /** `max-parallelism` stands for the sum over slot sharing groups of their largest parallelism. */
 function workersWanted(
-  { components }: TopologyDescription,
+  { components }: PlannableTopology,
   counts: readonly ComponentCounts[],
   setting: number | string,
 ): number {
@@ -106,18 +134,18 @@ function workersWanted(
 
 /** Low-level facts of components for strategies. A spout may be moved only if its author says so. */
 function clusterComponentsOf(
-  { components }: TopologyDescription,
+  { components, ackerResources = NO_RESOURCES }: PlannableTopology,
   tasks: readonly ComponentTasks[],
 ): ClusterComponent[] {
   const byId = new Map(components.map((component) => [component.id, component]));
   return tasks.map(({ component: id }): ClusterComponent => {
     const component = byId.get(id);
-    if (component === undefined) return { id, kind: 'system', resources: NO_RESOURCES };
+    if (component === undefined) return { id, kind: 'system', resources: ackerResources };
     const { kind, movable, stateful, subscriptions, slotSharingGroup, coLocationGroup, load } = component;
     return {
       id,
       kind,
-      resources: NO_RESOURCES,
+      resources: component.resources ?? NO_RESOURCES,
       inputs: subscriptions.map(({ source, grouping }) => ({ from: source, grouping: grouping.kind })),
       isMovable: movable || (kind === 'bolt' && !stateful),
       ...(slotSharingGroup === undefined ? {} : { slotSharingGroup }),
@@ -151,7 +179,7 @@ function withExecutors(counts: ComponentCounts, asked: number | undefined): Comp
   return { ...counts, storedExecutors: asked, executors: Math.min(asked, counts.tasks) };
 }
 
-function checkCount(topology: string, component: ComponentDescription, what: string, value: number): void {
+function checkCount(topology: string, component: PlannableComponent, what: string, value: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= MAX_PARALLELISM) return;
   throw new IsobarError(
     'PARALLELISM_ILLEGAL',
@@ -172,11 +200,7 @@ function withoutTasks(topology: string, component: string): IsobarError {
   );
 }
 
-function adjustmentsOf(
-  component: ComponentDescription,
-  counts: ComponentCounts,
-  settings: Settings,
-): string[] {
+function adjustmentsOf(component: PlannableComponent, counts: ComponentCounts, settings: Settings): string[] {
   const sentences: string[] = [];
   const asked = component.tasks ?? settings['topology.tasks'] ?? component.parallelism;
   if (counts.tasks < asked) {

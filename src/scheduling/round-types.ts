@@ -1,19 +1,18 @@
 /** What goes into a scheduling round, and what comes out. */
 import type { ErrorRecord, LogFields, Settings } from '../base/index.js';
 import type { Assignment, ExecutorRange } from './assignment.js';
+import type { ClusterSnapshot, ClusterSupervisor, ClusterTopology } from './cluster-snapshot.js';
 import type { PlannedExecutor } from './executors.js';
 import type { TopologyPlan } from './plan-topology.js';
-import type { Strategy } from './strategies/strategy.js';
+import type { SchedulingResult, Strategy } from './strategies/strategy.js';
 
-export interface RoundSupervisor {
-  readonly id: string;
-  readonly host: string;
-  readonly ports: readonly number[];
-  /** What workers of topologies that are not part of this round weigh there; not given: 0. */
-  readonly otherLoad?: number;
+export interface RoundSupervisor extends ClusterSupervisor {
   /** Its machine is gone: its executors are dead at once. A supervisor that is only away is left out of the list. */
   readonly gone?: boolean;
 }
+
+/** What strategies may want to know of a topology besides its counts. */
+export type TopologyFacts = Pick<ClusterTopology, 'name' | 'owner' | 'priority' | 'uptimeMs' | 'rules'>;
 
 /** A rebalance that the assignment in force does not fulfil yet. */
 export interface PendingRebalance {
@@ -29,6 +28,7 @@ export interface RoundTopology {
   /** The assignment in force. */
   readonly stored: Assignment | undefined;
   readonly rebalance?: PendingRebalance;
+  readonly facts?: TopologyFacts;
   /**
    * When the last heartbeat for an executor, named by its first task, was received in its present slot, by the clock of
    * `nowMs`; undefined: none so far.
@@ -88,4 +88,6 @@ export interface SchedulingOutcome {
   readonly log: readonly RoundLogLine[];
   /** Executors wait for slots that were hidden in this round only: another round, after the writes, can place them. */
   readonly runAgain: boolean;
+  /** What the strategy saw, and what it answered before that was checked. */
+  readonly decided: { readonly snapshot: ClusterSnapshot; readonly result: SchedulingResult };
 }

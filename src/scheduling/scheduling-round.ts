@@ -65,7 +65,8 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
     topologies: readable.map(({ topology }) => snapshotOf(topology)),
     placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
   };
-  const { result, faults } = decide(input, rebalanced(snapshot, readable));
+  const shown = rebalanced(snapshot, readable);
+  const { result, faults } = decide(input, shown);
 
   const hosts = new Map(input.supervisors.map(({ id, host }) => [id, host]));
   const log: RoundLogLine[] = [];
@@ -95,13 +96,15 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   const waiting = outcomes.some(({ unplaced }) => unplaced.length > 0);
   // Only slots whose dead executors this round takes away are visible in the next one.
   const released = outcomes.some(({ kind, dead }) => kind === 'changed' && dead.length > 0);
-  return { topologies: outcomes, log, runAgain: waiting && released && hiddenSlots > 0 };
+  const runAgain = waiting && released && hiddenSlots > 0;
+  return { topologies: outcomes, log, runAgain, decided: { snapshot: shown, result } };
 }
 
 /** What strategies see of a topology. */
-function snapshotOf({ id, plan, settings }: RoundTopology): ClusterTopology {
+function snapshotOf({ id, plan, settings, facts }: RoundTopology): ClusterTopology {
   const sharing = settings['scheduling.slot-sharing'];
   return {
+    ...facts,
     id,
     workers: plan.topologyWorkers,
     executors: plan.executors,
@@ -179,15 +182,16 @@ function visibleSupervisors(
   let hiddenSlots = 0;
   const visible = supervisors
     .filter(({ gone }) => gone !== true)
-    .map(({ id, host, ports, otherLoad = 0 }) => ({
-      id,
-      host,
-      otherLoad,
-      ports: ports.filter((port) => {
-        const key = slotKey({ supervisor: id, port });
-        if (hidden.has(key)) hiddenSlots++;
-        return !hidden.has(key) && !held.has(key);
-      }),
+    .sort((a, b) => compareText(a.id, b.id))
+    .map(({ gone: _gone, ...supervisor }) => ({
+      ...supervisor,
+      ports: supervisor.ports
+        .filter((port) => {
+          const key = slotKey({ supervisor: supervisor.id, port });
+          if (hidden.has(key)) hiddenSlots++;
+          return !hidden.has(key) && !held.has(key);
+        })
+        .sort((a, b) => a - b),
     }));
   return { supervisors: visible, hiddenSlots };
 }
