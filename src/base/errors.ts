@@ -317,6 +317,23 @@ export const ERROR_TABLE = {
     action: 'See the worker log named in the message.',
     retryable: true,
   },
+  TASK_NOT_SAVED: {
+    when: 'A task could not be saved for a planned move (its save took too long, or its state could not be stored).',
+    action:
+      'Nothing is lost: the task stays where it is. Look at `save` of that bolt, or free space, and rebalance again.',
+    retryable: true,
+  },
+  TASK_STATE_MISSING: {
+    when: 'The stored state of a task that moves is missing or damaged.',
+    action:
+      'Nothing can bring it back: the task starts without it, and the state is named as lost. Check the disk.',
+  },
+  MOVE_CANCELLED: {
+    when: 'A planned move was called off: its workers were not ready in time, or another one came in its place.',
+    action:
+      'Nothing is lost: all tasks run where they were. Rebalance again; the log of the new worker may say what kept it.',
+    retryable: true,
+  },
   WORKER_LOST: {
     when: 'A running worker process ended, or stopped answering.',
     action: 'Nothing: it is started again; the message names the log that may say why.',

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasCode } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { Coordination, SupervisorRecord, TopologyRecord } from './coordination.js';
+import type { Handover } from './handover.js';
 import type { CuttableLink } from './cuttable-link.conformance.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
 
@@ -521,6 +522,61 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
         expect(await one.readPositions('t')).toEqual(at(5));
         await one.removeTopology('t');
         expect(await one.readPositions('t')).toEqual([]);
+      });
+    });
+
+    describe('handovers', () => {
+      const released = (task: number): Handover => ({
+        task,
+        move: 2,
+        step: { kind: 'released', state: { kind: 'saved', hash: 'abc', bytes: 3 } },
+      });
+
+      claim(
+        'are kept per topology and writer, replaced as a whole, and gone when there are none',
+        async () => {
+          const [one, two] = [await connect(), await connect()];
+          await one.storeHandovers('a/b', 's1', [released(1), released(2)]);
+          await two.storeHandovers('a/b', 's2', [
+            { task: 3, move: 2, step: { kind: 'taken', generation: 9 } },
+          ]);
+          await two.storeHandovers('other', 's1', [released(7)]);
+          const of = async (topologyId?: string): Promise<string[]> =>
+            (await two.listHandovers(topologyId))
+              .map(
+                ({ topologyId: id, writer, handovers }) =>
+                  `${id} ${writer} ${handovers.map(({ task }) => task).join()}`,
+              )
+              .sort();
+          expect(await of('a/b')).toEqual(['a/b s1 1,2', 'a/b s2 3']);
+          expect(await of()).toEqual(['a/b s1 1,2', 'a/b s2 3', 'other s1 7']);
+          await one.storeHandovers('a/b', 's1', [released(2)]);
+          expect(await of('a/b')).toEqual(['a/b s1 2', 'a/b s2 3']);
+          await one.storeHandovers('a/b', 's1', []);
+          await one.storeHandovers('a/b', 's1', []);
+          expect(await of('a/b')).toEqual(['a/b s2 3']);
+        },
+      );
+
+      claim('are told to whoever watches, go with their topology, and survive the coordinator', async () => {
+        const [writer, watcher] = [await connect(), await connect()];
+        let steps: string[] = [];
+        watcher.watchHandovers((ids) => {
+          void (async () => {
+            if (ids !== undefined && !ids.includes('t')) return;
+            steps = (await watcher.listHandovers('t')).flatMap(({ handovers }) =>
+              handovers.map(({ step }) => step.kind),
+            );
+          })();
+        });
+        await writer.createTopology(topology('t'));
+        await writer.storeHandovers('t', 's1', [released(1)]);
+        await eventually(() => steps.join() === 'released');
+        await harness.stopCoordinator();
+        await harness.startCoordinator();
+        await eventually(async () => (await writer.listHandovers('t')).length === 1);
+        await writer.removeTopology('t');
+        await eventually(() => steps.length === 0);
       });
     });
 

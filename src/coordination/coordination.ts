@@ -8,6 +8,7 @@
  */
 import type { RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
+import type { Handover, HandoverNode } from './handover.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
 import type { DesiredState, TopologyPhase } from './topology-phase.js';
 
@@ -87,7 +88,7 @@ export interface Coordination {
   readTopology(id: string): Promise<Versioned<TopologyRecord> | undefined>;
   /** @throws VERSION_CONFLICT, NODE_MISSING */
   updateTopology(record: TopologyRecord, version: number): Promise<void>;
-  /** Removes the record with its assignment, positions and generation. */
+  /** Removes the record with its assignment, positions, handovers and generation. */
   removeTopology(id: string): Promise<void>;
   /** Called when topologies were added, changed or removed: with their ids, or without where anything may have changed. */
   watchTopologies(onChange: (ids?: readonly string[]) => void): StopWatching;
@@ -107,6 +108,14 @@ export interface Coordination {
   readPositions(topologyId: string): Promise<readonly StoredPosition[]>;
   /** Folds entries into this machine's node; entries of an older generation than the stored one are left out. @throws NODE_MISSING for a removed topology */
   storePositions(topologyId: string, supervisorId: string, entries: readonly StoredPosition[]): Promise<void>;
+
+  // ── planned moves ──
+  /** Replaces what `writer` (a supervisor, or Nimbus) has said about a topology; nothing: removes it. */
+  storeHandovers(topologyId: string, writer: string, handovers: readonly Handover[]): Promise<void>;
+  /** Of one topology, or of all. */
+  listHandovers(topologyId?: string): Promise<readonly HandoverNode[]>;
+  /** As {@link watchTopologies}. */
+  watchHandovers(onChange: (topologyIds?: readonly string[]) => void): StopWatching;
 
   // ── heartbeats ──
   /** One node per supervisor, for all its workers. Need not survive a crash of the coordinator. */

@@ -57,6 +57,22 @@ export interface TaskReport {
   /** Spouts in `draining`: has stopped reading. */
   readonly stopped: boolean;
   readonly generation: number;
+  /** It can move without losing what it knows; false: it has state that cannot travel. Absent: not known. */
+  readonly movable?: boolean;
+  /** It takes rows; false: it is being started. Absent: true. */
+  readonly isRunning?: boolean;
+}
+
+/** Counts of tasks. */
+export interface TaskCounts {
+  readonly emitted: number;
+  readonly transferred: number;
+  readonly executed: number;
+  readonly acked: number;
+  readonly failed: number;
+  readonly replayed: number;
+  readonly deadLetters: number;
+  readonly unreplayable: number;
 }
 
 export type { SketchPairs } from '../base/index.js';
@@ -71,6 +87,8 @@ export interface ComponentReport {
   readonly replays: Readonly<Record<string, number>>;
   /** User counters from `context.metrics`. */
   readonly counters: Readonly<Record<string, number>>;
+  /** What tasks have counted here that have moved away; the other fields include it. Absent: none has. */
+  readonly departed?: TaskCounts;
 }
 
 export interface ReportedError {
@@ -123,6 +141,8 @@ export interface WorkerHeartbeat {
   readonly oldestPending: OldestPending | null;
   /** Dead-letter files written by this worker. */
   readonly deadLetterFiles: readonly string[];
+  /** It has no task, and all that its tasks have sent has arrived: it can be stopped without a trace. */
+  readonly isIdle?: boolean;
 }
 
 /** A slot as its supervisor sees it. */

@@ -10,6 +10,8 @@ export type {
 } from './coordination.js';
 export type { EmbeddedCoordinator } from './embedded/server.js';
 export { openEmbeddedCoordinator } from './embedded/server.js';
+export type { Handover, HandoverNode, HandoverState, HandoverStep, ReleasedState } from './handover.js';
+export { handoverState } from './handover.js';
 export type {
   ComponentReport,
   FoldedHeartbeat,
@@ -19,12 +21,13 @@ export type {
   ReportedError,
   SketchPairs,
   SlotReport,
+  TaskCounts,
   TaskReport,
   ThreadReport,
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
-export { arePositions, isWorkerHeartbeat } from './shapes.js';
+export { areHandovers, arePositions, isStateCopy, isStateFile, isWorkerHeartbeat } from './shapes.js';
 export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
 export { isTerminal } from './topology-phase.js';
-export type { WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';
+export type { StateCopy, StateFile, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

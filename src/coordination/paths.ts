@@ -6,6 +6,7 @@ export const TOPOLOGIES_PATH = '/topologies';
 export const ASSIGNMENTS_PATH = '/assignments';
 export const GENERATIONS_PATH = '/generations';
 export const POSITIONS_PATH = '/positions';
+export const HANDOVERS_PATH = '/handovers';
 export const HEARTBEATS_PATH = '/heartbeats';
 export const WORKERS_PATH = '/workers';
 export const ACKNOWLEDGED_PATH = '/acknowledged';

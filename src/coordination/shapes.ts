@@ -5,7 +5,9 @@
  */
 import type { Assignment } from '../scheduling/index.js';
 import type { StoredPosition, SupervisorRecord, TopologyRecord } from './coordination.js';
+import type { Handover } from './handover.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import type { StateCopy, StateFile } from './worker-link.js';
 
 /**
  * `measure`: a number, or null, which is what JSON makes of NaN and the infinities. A list has one shape for all its
@@ -150,6 +152,19 @@ const ASSIGNMENT: Fields = {
   slots: [{ supervisor: 'text', host: 'text', port: 'number', executors: EXECUTORS, startedMs: 'number' }],
 };
 
+const MOVES: Shape = [{ tasks: ['number'], from: { supervisor: 'text', port: 'number' }, move: 'number' }];
+const TARGET: Fields = { slots: ASSIGNMENT['slots']!, sinceMs: 'number', losesState: 'flag' };
+
+const HANDOVERS: Shape = [{ task: 'number', move: 'number', step: { kind: 'text' } }];
+/** What a step has beyond its kind. */
+const HANDOVER_STEPS: Readonly<Record<string, Fields>> = {
+  released: { state: { kind: 'text' } },
+  kept: { error: ERROR },
+  taken: { generation: 'number' },
+  failed: { supervisor: 'text', port: 'number', error: ERROR },
+};
+const SAVED_STATE: Fields = { hash: 'text', bytes: 'number' };
+
 const POSITIONS: Shape = [{ task: 'number', generation: 'number' }];
 
 export function isWorkerHeartbeat(value: unknown): value is WorkerHeartbeat {
@@ -169,7 +184,38 @@ export function isTopologyRecord(value: unknown): value is TopologyRecord {
 }
 
 export function isAssignment(value: unknown): value is Assignment {
-  return hasShape(value, ASSIGNMENT);
+  if (!hasShape(value, ASSIGNMENT)) return false;
+  const { target, moves } = value as { readonly target?: unknown; readonly moves?: unknown };
+  return (
+    (target === undefined || hasShape(target, TARGET)) && (moves === undefined || hasShape(moves, MOVES))
+  );
+}
+
+export function areHandovers(value: unknown): value is readonly Handover[] {
+  if (!hasShape(value, HANDOVERS)) return false;
+  return (value as readonly { readonly step: { readonly kind: string; readonly state?: unknown } }[]).every(
+    ({ step }) => {
+      const shape = HANDOVER_STEPS[step.kind];
+      if (shape === undefined || !hasShape(step, shape)) return false;
+      return (
+        !hasShape(step.state, { kind: 'text' }) || isReleasedState(step.state as { readonly kind: string })
+      );
+    },
+  );
+}
+
+function isReleasedState(state: { readonly kind: string }): boolean {
+  return (
+    state.kind === 'none' || state.kind === 'lost' || (state.kind === 'saved' && hasShape(state, SAVED_STATE))
+  );
+}
+
+export function isStateFile(value: unknown): value is StateFile {
+  return hasShape(value, { task: 'number', move: 'number', path: 'text' });
+}
+
+export function isStateCopy(value: unknown): value is StateCopy {
+  return hasShape(value, { hash: 'text', path: 'text' });
 }
 
 export function arePositions(value: unknown): value is readonly StoredPosition[] {

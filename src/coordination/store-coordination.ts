@@ -16,9 +16,11 @@ import type {
   TopologyRecord,
   Versioned,
 } from './coordination.js';
+import type { Handover, HandoverNode } from './handover.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
 import { ANY_VERSION, type NodeStore, type SessionEvent } from './node-store.js';
 import {
+  areHandovers,
   arePositions,
   areTexts,
   isAssignment,
@@ -33,6 +35,7 @@ import {
   chunksPath,
   childPath,
   GENERATIONS_PATH,
+  HANDOVERS_PATH,
   HEARTBEATS_PATH,
   idOfName,
   LEADER_PATH,
@@ -130,6 +133,7 @@ export class StoreCoordination implements Coordination {
     await removeTree(this.#store, positions);
     await removeTree(this.#store, chunksPath(positions));
     await removeTree(this.#store, childPath(GENERATIONS_PATH, id));
+    for (const { writer } of await this.listHandovers(id)) await this.storeHandovers(id, writer, []);
     await this.#values.remove(childPath(TOPOLOGIES_PATH, id));
   }
 
@@ -228,6 +232,34 @@ export class StoreCoordination implements Coordination {
         else if (!hasCode(error, 'VERSION_CONFLICT') && !hasCode(error, 'NODE_EXISTS')) throw error;
       }
     }
+  }
+
+  // ── planned moves ──
+
+  /** A node per topology and writer, all with one parent: a watch on that tells of each of them. */
+  async storeHandovers(topologyId: string, writer: string, handovers: readonly Handover[]): Promise<void> {
+    const path = childPath(HANDOVERS_PATH, JSON.stringify([topologyId, writer]));
+    if (handovers.length === 0) await this.#values.remove(path);
+    else await this.#values.put(path, handovers, 'durable');
+  }
+
+  async listHandovers(topologyId?: string): Promise<readonly HandoverNode[]> {
+    const nodes: HandoverNode[] = [];
+    for (const name of await this.#store.children(HANDOVERS_PATH)) {
+      const key = handoverKey(name);
+      if (key === undefined || (topologyId !== undefined && key[0] !== topologyId)) continue;
+      const stored = await this.#read(`${HANDOVERS_PATH}/${name}`, areHandovers);
+      if (stored !== undefined) nodes.push({ topologyId: key[0], writer: key[1], handovers: stored.value });
+    }
+    return nodes;
+  }
+
+  watchHandovers(onChange: (topologyIds?: readonly string[]) => void): StopWatching {
+    return this.#store.watch(HANDOVERS_PATH, (children) =>
+      children === undefined
+        ? onChange()
+        : onChange([...new Set(children.flatMap((name) => handoverKey(name)?.[0] ?? []))]),
+    );
   }
 
   // ── heartbeats ──
@@ -361,6 +393,16 @@ export class StoreCoordination implements Coordination {
       found: 'none',
       where: path,
     });
+  }
+}
+
+/** Topology and writer of a node of handovers; undefined: this class has not written it. */
+function handoverKey(name: string): readonly [topologyId: string, writer: string] | undefined {
+  try {
+    const key: unknown = JSON.parse(idOfName(name));
+    return areTexts(key) && key.length === 2 ? [key[0]!, key[1]!] : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -3,14 +3,18 @@
  * the supervisor's Unix socket; the worker connects and reconnects.
  *
  * Worker → supervisor requests: `hello` ({@link WorkerHello} → {@link WorkerWelcome}), `next-generation` (null →
- * number), `read-positions` (null → StoredPosition[]), `store-positions` (StoredPosition[] → null).
+ * number), `read-positions` (null → StoredPosition[]), `store-positions` (StoredPosition[] → null), `store-state`
+ * ({@link StateFile} → its hash: the state of a task that leaves, kept as a blob), `fetch-state` ({@link StateCopy} → null, once
+ * the file is there), `hand-over` (Handover[] → null, once they are stored).
  * Worker → supervisor events: `heartbeat` (WorkerHeartbeat), `unusable` (ErrorRecord: this topology cannot run in any
  * worker, e.g. GRAPH_MISMATCH or MODULE_MISSING_IN_WORKER).
- * Supervisor → worker events: `assignment` ({@link Assignment}), `phase` ({@link TopologyPhase}), `stop` (null: close
+ * Supervisor → worker events: `assignment` ({@link Assignment}), `handovers` (Handover[]: all that is known of the moves
+ * of this topology), `phase` ({@link TopologyPhase}), `stop` (null: close
  * tasks, store positions, end within `supervisor.worker-stop-timeout`).
  */
 import type { ProcessIdentity, RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
+import type { Handover } from './handover.js';
 import type { TopologyPhase } from './topology-phase.js';
 
 /** Written as JSON to a file whose path is the worker's only argument. */
@@ -53,5 +57,19 @@ export interface WorkerHello {
 /** Refused (GENERATION_OUTDATED) when the slot belongs to another worker now: the worker then ends itself. */
 export interface WorkerWelcome {
   readonly assignment: Assignment;
+  readonly handovers: readonly Handover[];
   readonly phase: TopologyPhase;
+}
+
+/** State of a task that leaves, in a file of its worker that the supervisor takes over. */
+export interface StateFile {
+  readonly task: number;
+  readonly move: number;
+  readonly path: string;
+}
+
+/** State of a task that arrives, to be placed in a file. */
+export interface StateCopy {
+  readonly hash: string;
+  readonly path: string;
 }

@@ -1,10 +1,10 @@
 /**
- * Builds the outgoing ACK, FAIL, CREDIT and PRESSURE frames for one destination thread, merging entries on the way.
+ * Builds the outgoing ACK, FAIL, CREDIT, PRESSURE and MOVE frames for one destination thread, merging entries on the way.
  *
  * `seal` closes the entries that make up the frame; entries added before the `clear` that follows it wait for the next
  * frame. So a frame may be partly in a ring while acks go on coming in.
  */
-import { ACK_WORDS, CREDIT_WORDS, HEADER_WORDS, KIND_ACK } from './frame.js';
+import { ACK_WORDS, CREDIT_WORDS, HEADER_WORDS, KIND_ACK, MOVE_WORDS } from './frame.js';
 import { writeHeader } from './out-batch.js';
 
 /** Two lists of rows: the sealed one, if any, and the one that takes entries. */
@@ -181,4 +181,20 @@ export class CreditBatch extends ControlBatch {
   protected override onOpened(): void {
     this.#index.fill(0);
   }
+}
+
+/** Marks of planned moves, in the order in which they were added. */
+export class MoveBatch extends ControlBatch {
+  constructor() {
+    super(16, MOVE_WORDS);
+  }
+
+  add(mark: number, task: number, id: number): void {
+    const at = this.append();
+    this.open[at] = mark;
+    this.open[at + 1] = task;
+    this.open[at + 2] = id;
+  }
+
+  protected override onOpened(): void {}
 }

@@ -26,10 +26,12 @@ export const KIND_DATA = 1;
 export const KIND_ACK = 2;
 export const KIND_FAIL = 3;
 export const KIND_CREDIT = 4;
-/** Which cycles of the graph the sending thread holds many rows of. */
-export const KIND_PRESSURE = 6;
 /** Between main threads only; the blob is a control message. */
 export const KIND_CONTROL = 5;
+/** Which cycles of the graph the sending thread holds many rows of. */
+export const KIND_PRESSURE = 6;
+/** Marks of planned moves, in order with the rows of their link. */
+export const KIND_MOVE = 7;
 
 /** Words of one row of a DATA frame, and their places. */
 export const ROW_WORDS = 9;
@@ -58,6 +60,14 @@ export const ACK_WORDS = 5;
 /** CREDIT: component index, rows granted. PRESSURE: number of the cycle, 1 or 0. */
 export const CREDIT_WORDS = 2;
 
+/** MOVE: what the mark says, task, number of the move. */
+export const MOVE_WORDS = 3;
+/** No more rows for this task come from this thread. */
+export const MOVE_CUT = 1;
+/** Say PASSED when all rows that this task has sent before are in the queues of their receivers. */
+export const MOVE_PASS = 2;
+export const MOVE_PASSED = 3;
+
 /** Words of one row of a frame of this kind; -1: there is no such kind. */
 export function rowWordsOf(kind: number): number {
   switch (kind) {
@@ -69,6 +79,8 @@ export function rowWordsOf(kind: number): number {
     case KIND_CREDIT:
     case KIND_PRESSURE:
       return CREDIT_WORDS;
+    case KIND_MOVE:
+      return MOVE_WORDS;
     case KIND_CONTROL:
       return 0;
     default:

@@ -1,7 +1,7 @@
 export { ByteReader, ByteWriter } from './bytes.js';
 export type { RowCodec } from './codec.js';
 export { createRowCodec } from './codec.js';
-export { AckBatch, CreditBatch } from './control-batch.js';
+export { AckBatch, CreditBatch, MoveBatch } from './control-batch.js';
 export { decodeControlFrame, encodeControlFrame } from './control-frame.js';
 export { Doorbell } from './doorbell.js';
 export {
@@ -27,6 +27,11 @@ export {
   KIND_DATA,
   KIND_FAIL,
   KIND_PRESSURE,
+  KIND_MOVE,
+  MOVE_CUT,
+  MOVE_PASS,
+  MOVE_PASSED,
+  MOVE_WORDS,
   R_BLOB_BYTES,
   R_EDGE_HIGH,
   R_EDGE_LOW,

@@ -5,8 +5,8 @@
  * A blob that is in place is whole: it is written beside its place, flushed and moved there. It is checked when read.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { constants, createReadStream, mkdirSync } from 'node:fs';
+import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { IsobarError, toIsobarError } from '../base/index.js';
 
@@ -25,6 +25,17 @@ export interface BlobStore {
   putSourceMap(codeHash: string, bytes: Uint8Array): Promise<void>;
   readSourceMap(codeHash: string): Promise<Uint8Array | undefined>;
 
+  /**
+   * Takes a file over as state of a moving task of a topology. Resolves to its SHA-256 once it is flushed.
+   *
+   * @throws STATE_DIRECTORY_UNUSABLE
+   */
+  putState(topologyId: string, path: string): Promise<{ readonly hash: string; readonly bytes: number }>;
+  /** Places a copy of a state at `path`. @throws TASK_STATE_MISSING if it is not there or damaged, STATE_DIRECTORY_UNUSABLE */
+  fetchState(topologyId: string, hash: string, path: string): Promise<void>;
+  /** Removes all states of a topology, or those whose hash is not among `kept`. */
+  removeStates(topologyId: string, kept?: ReadonlySet<string>): Promise<void>;
+
   writeDocument(name: string, value: unknown): Promise<void>;
   /** undefined if it is missing or damaged. */
   readDocument(name: string): Promise<unknown>;
@@ -35,6 +46,8 @@ export interface BlobStore {
 export function createBlobStore(directory: string): BlobStore {
   const blobs = join(directory, 'blobs');
   const documents = join(directory, 'documents');
+  const states = join(directory, 'states');
+  const statesPath = (topologyId: string): string => join(states, encodeURIComponent(topologyId));
   try {
     for (const path of [blobs, documents]) mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
@@ -76,6 +89,17 @@ export function createBlobStore(directory: string): BlobStore {
     },
     putSourceMap: (codeHash, bytes) => writeWhole(sourceMapPath(codeHash), bytes, true),
     readSourceMap: (codeHash) => readIfThere(sourceMapPath(codeHash)),
+    putState: (topologyId, path) => putState(statesPath(topologyId), path),
+    async fetchState(topologyId, hash, path) {
+      await copyChecked(join(statesPath(topologyId), checkedHash(hash)), hash, path);
+    },
+    async removeStates(topologyId, kept = new Set()) {
+      const directory = statesPath(topologyId);
+      if (kept.size === 0) await rm(directory, { recursive: true, force: true });
+      else
+        for (const name of await namesIn(directory))
+          if (!kept.has(name)) await rm(join(directory, name), { force: true });
+    },
     writeDocument: (name, value) => writeWhole(documentPath(name), Buffer.from(JSON.stringify(value)), false),
     async readDocument(name) {
       const bytes = await readIfThere(documentPath(name));
@@ -121,6 +145,78 @@ async function writeWhole(path: string, bytes: Uint8Array, isFlushed: boolean): 
   } catch (error) {
     await rm(temporary, { force: true });
     throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: path });
+  }
+}
+
+async function putState(
+  directory: string,
+  path: string,
+): Promise<{ readonly hash: string; readonly bytes: number }> {
+  try {
+    const bytes = await flushFile(path);
+    const hash = await hashOfFile(path);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await moveFile(path, join(directory, hash));
+    await flushDirectory(directory);
+    return { hash, bytes };
+  } catch (error) {
+    throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: path });
+  }
+}
+
+/** Resolves to the length of the file. */
+async function flushFile(path: string): Promise<number> {
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+    return (await file.stat()).size;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Over file systems, too. */
+async function moveFile(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code !== 'EXDEV') throw error;
+    const temporary = `${to}.${randomUUID()}.tmp`;
+    await copyFile(from, temporary);
+    await flushFile(temporary);
+    await rename(temporary, to);
+    await rm(from, { force: true });
+  }
+}
+
+async function copyChecked(from: string, hash: string, to: string): Promise<void> {
+  const found = await hashOfFile(from).catch(() => 'no file that can be read');
+  if (found !== hash) {
+    throw new IsobarError('TASK_STATE_MISSING', `the stored state ${hash} is missing or damaged`, {
+      expected: `SHA-256 ${hash}`,
+      found,
+      where: from,
+    });
+  }
+  try {
+    await copyFile(from, to, constants.COPYFILE_FICLONE);
+  } catch (error) {
+    throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', { where: to });
+  }
+}
+
+/** Without holding the file in memory: a state has no bound. */
+async function hashOfFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest('hex');
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch {
+    return [];
   }
 }
 

@@ -15,7 +15,8 @@ import {
 } from '../scheduling/index.js';
 import { type TopologyDescription, validateDescription } from '../topology/index.js';
 import type { BlobStore } from './blob-store.js';
-import type { TopologyFacts } from './status.js';
+import type { MoveEvent } from './moves/advance-move.js';
+import type { MoveStatus, TopologyFacts } from './status.js';
 import { TotalsBook } from './totals.js';
 
 /** What is derived from the stored description and the settings. */
@@ -24,6 +25,9 @@ export interface LoadedTopology {
   readonly settings: Settings;
   readonly plan: TopologyPlan;
 }
+
+/** Problems of a move that are told. */
+const MAX_PROBLEMS = 32;
 
 export class KnownTopology {
   assignment: Assignment | undefined;
@@ -42,6 +46,7 @@ export class KnownTopology {
   #isUnsaved = false;
   #rest: { readonly sums: string; readonly marks: ReadonlyMap<string, number> } | undefined;
   #isAtRest = false;
+  #lastMove: MoveStatus | null = null;
 
   constructor({ value, version }: Versioned<TopologyRecord>) {
     this.#record = value;
@@ -83,8 +88,37 @@ export class KnownTopology {
   /** The rebalance that its assignment does not fulfil yet. */
   get rebalance(): PendingRebalance | undefined {
     const { desired } = this.record;
-    if (desired === undefined || desired.revision <= (this.assignment?.revision ?? 0)) return undefined;
+    const headedFor = this.assignment?.target?.revision ?? this.assignment?.revision ?? 0;
+    if (desired === undefined || desired.revision <= headedFor) return undefined;
     return { revision: desired.revision, placement: desired.placement };
+  }
+
+  /** The last planned move, or what is under way. */
+  get lastMove(): MoveStatus | null {
+    return this.#lastMove;
+  }
+
+  noteMove(event: MoveEvent): void {
+    const before = this.#lastMove;
+    switch (event.kind) {
+      case 'prepared':
+      case 'begun': {
+        const goesOn = before?.step === 'preparing' && event.kind === 'begun';
+        const problems = goesOn ? before.problems : [];
+        const step = event.kind === 'prepared' ? 'preparing' : 'moving';
+        this.#lastMove = { step, tasks: event.tasks, problems };
+        break;
+      }
+      case 'done':
+        this.#lastMove = { step: 'done', tasks: event.tasks, problems: before?.problems ?? [] };
+        break;
+      default:
+        this.#lastMove = {
+          step: event.kind === 'cancelled' ? 'cancelled' : (before?.step ?? 'done'),
+          tasks: before?.tasks ?? 0,
+          problems: [...(before?.problems ?? []), problemOf(event)].slice(-MAX_PROBLEMS),
+        };
+    }
   }
 
   /** What its workers are started from is missing or damaged. */
@@ -164,6 +198,7 @@ export class KnownTopology {
       problems: [this.loadProblem, this.roundProblem].filter((problem) => problem !== undefined),
       unplacedExecutors: this.unplacedExecutors,
       unplacedReason: this.unplacedReason,
+      lastMove: this.#lastMove,
     };
   }
 
@@ -198,4 +233,18 @@ async function requireCode(blobs: BlobStore, hash: string): Promise<void> {
 
 export function totalsName(topologyId: string): string {
   return `totals-${topologyId}`;
+}
+
+function problemOf(event: Exclude<MoveEvent, { readonly tasks: number }>): string {
+  switch (event.kind) {
+    case 'stayed': {
+      const [first, last] = event.tasks;
+      const tasks = first === last ? `task ${first}` : `tasks ${first} to ${last}`;
+      return `"${event.component}", ${tasks}: stays where it is, ${event.reason}`;
+    }
+    case 'returned':
+      return `"${event.component}", task ${event.task}: ${event.error.message}`;
+    case 'cancelled':
+      return event.error.message;
+  }
 }

@@ -184,7 +184,13 @@ describe('rebalance', () => {
     });
     expect(result.changes.startedWorkers).toHaveLength(1);
     expect(result.changes.stoppedWorkers).toEqual([]);
-    const after = await cluster.assigned(id, ({ version }) => version === 2);
+    const prepared = await cluster.assigned(id, ({ version }) => version === 2);
+    expect(prepared.target?.slots).toHaveLength(3);
+    expect(prepared.slots.map(({ executors }) => executors)).toEqual([
+      ...before.slots.map(({ executors }) => executors),
+      [],
+    ]);
+    const after = await cluster.carryOut(id, ['s1']);
     expect(after.slots).toHaveLength(3);
     expect(after.revision).toBe(1);
     expect((await cluster.record(id))?.desired).toMatchObject({ workers: 3, executors: { count: 1 } });
@@ -236,7 +242,9 @@ describe('rebalance', () => {
     expect((await cluster.record(id))?.phase.kind).toBe('rebalancing');
     expect((await cluster.outside.readAssignment(id))?.version).toBe(1);
     cluster.clock.advance(1000);
-    const after = await cluster.assigned(id, ({ slots }) => slots.length === 3);
+    await cluster.assigned(id, ({ target }) => target?.revision === 1);
+    const after = await cluster.carryOut(id, ['s1']);
+    expect(after.slots).toHaveLength(3);
     expect(after.revision).toBe(1);
     expect((await cluster.record(id))?.phase).toEqual({ kind: 'active' });
   });
@@ -246,7 +254,8 @@ describe('rebalance', () => {
     await cluster.announce('s2', [1, 2, 3, 4]);
     await cluster.settle();
     await cluster.nimbus.rebalance('words', { ...LIVE, waitMs: 0, fromScratch: true });
-    const after = await cluster.assigned(before.topologyId, ({ version }) => version === 2);
+    await cluster.assigned(before.topologyId, ({ version }) => version === 2);
+    const after = await cluster.carryOut(before.topologyId, ['s1', 's2']);
     expect(after.slots.map(({ supervisor }) => supervisor)).toEqual(['s1', 's2']);
   });
 
@@ -308,10 +317,10 @@ describe('a list', () => {
     cluster.clock.advance(10_000);
     await cluster.report('s1', [assignment]);
     await cluster.nimbus.rebalance('words', { ...LIVE, workers: 3 });
-    const after = await cluster.assigned(assignment.topologyId, ({ slots: now }) => now.length === 3);
+    await cluster.assigned(assignment.topologyId, ({ slots: now }) => now.length === 3);
     const [moving] = (await cluster.nimbus.list()).topologies;
     expect(moving).toMatchObject({ lastChange: 'rebalanced', isRebalancing: true, workers: { desired: 3 } });
-    await cluster.report('s1', [after]);
+    await cluster.carryOut(assignment.topologyId, ['s1']);
     await until('the rebalance', async () => !(await cluster.nimbus.list()).topologies[0]!.isRebalancing);
     cluster.clock.advance(1);
     await cluster.nimbus.kill('words', 8000);

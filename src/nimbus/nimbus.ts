@@ -25,6 +25,7 @@ import { advancePhase } from './phases.js';
 import { placementChanges } from './placement-changes.js';
 import { checkRebalance, desiredAfter, type RebalanceRequest, type RebalanceResult } from './rebalance.js';
 import { areWorkersGone, removeTopology } from './removal.js';
+import { TopologyMoves } from './moves/topology-moves.js';
 import { Rounds } from './rounds.js';
 import { Serial } from './serial.js';
 import { type SettingValue, settingValues } from './setting-values.js';
@@ -63,6 +64,8 @@ export interface NimbusOptions {
   readonly logger: Logger;
   /** Source of secrets. */
   randomBytes(count: number): Uint8Array;
+  /** Called before steps that others must be able to go on from; for tests of crashes in between. */
+  onStep?(name: string): void;
 }
 
 export interface TopologyDetail {
@@ -134,6 +137,7 @@ class RunningNimbus implements Nimbus {
   readonly #loop: WakeableLoop;
   readonly #view: ClusterView;
   readonly #rounds: Rounds;
+  readonly #moves: TopologyMoves;
   readonly #requests: TopologyRequests;
   readonly #serial = new Serial();
   /** Nimbus's own time, ms: as far from the epoch as the wall clock was at the start, and never jumping since. */
@@ -172,6 +176,19 @@ class RunningNimbus implements Nimbus {
       logger,
       nowMs: () => this.#nowMs(),
       wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+      advance: (known, outcome) => this.#moves.advance(known, outcome),
+    });
+    this.#moves = new TopologyMoves({
+      coordination,
+      blobStore,
+      view: this.#view,
+      logger,
+      nowMs: () => this.#nowMs(),
+      wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+      write: (known, assignment) => this.#rounds.write(known, assignment),
+      gone: () => this.#rounds.gone,
+      askForRound: (topologyId) => this.#rounds.askFor(topologyId),
+      onStep: (name) => options.onStep?.(name),
     });
     this.#requests = new TopologyRequests({
       coordination,
@@ -201,6 +218,7 @@ class RunningNimbus implements Nimbus {
     const reread = wakeAfter(() => {
       this.#mustCheckLeader = true;
       view.markAll();
+      this.#moves.markStale();
     });
     const watches = {
       'leader watch': coordination.watchLeader(wakeAfter(() => (this.#mustCheckLeader = true))),
@@ -208,12 +226,14 @@ class RunningNimbus implements Nimbus {
       'topology watch': coordination.watchTopologies(wakeAfter((ids) => view.markTopologies(ids))),
       'assignment watch': coordination.watchAssignments(wakeAfter((ids) => view.markTopologies(ids))),
       'supervisor watch': coordination.watchSupervisors(wakeAfter(() => view.markSupervisors())),
+      'handover watch': coordination.watchHandovers(wakeAfter((ids) => this.#moves.markStale(ids))),
       'heartbeat watch': coordination.watchHeartbeats(wakeAfter(() => view.markHeartbeats())),
     };
     for (const [name, stop] of Object.entries(watches)) this.#shutdown.add(name, stop);
     const round = wakeAfter(() => {
       this.#rounds.askForAll();
       view.markPeriodically();
+      this.#moves.markStale();
     });
     this.#shutdown.add('rounds', clock.every(settings['nimbus.round-interval'], round));
     this.#loop.wake();
@@ -433,6 +453,7 @@ class RunningNimbus implements Nimbus {
   #onFailure(error: unknown): void {
     if (this.#isClosed) return;
     this.#view.markAll();
+    this.#moves.markStale();
     this.#mustCheckLeader = true;
     // Why the coordinator is away has been logged by its client.
     const isExpected = isCoordinatorAway(error) || hasCode(error, 'VERSION_CONFLICT');
@@ -472,6 +493,7 @@ class RunningNimbus implements Nimbus {
     // Whoever led meanwhile has decided on what it saw: begin from nothing.
     this.#view.clear();
     this.#rounds.reset();
+    this.#moves.reset();
     this.#due.clear();
     this.#concerned.clear();
     if (leads) await this.#read();
@@ -480,6 +502,7 @@ class RunningNimbus implements Nimbus {
 
   async #read(): Promise<void> {
     const { topologies, places, reported } = await this.#view.read();
+    for (const id of await this.#moves.read()) this.#concerned.add(id);
     for (const id of topologies) {
       this.#concerned.add(id);
       this.#rounds.askFor(id);
@@ -535,8 +558,10 @@ class RunningNimbus implements Nimbus {
     const { assignment, record } = known;
     if (isTerminal(record.phase) && assignment !== undefined && assignment.slots.length > 0) {
       // A topology that has ended keeps its record and no worker.
-      await this.#rounds.write(known, { ...assignment, version: assignment.version + 1, slots: [] });
+      const { topologyId, tasks, version } = assignment;
+      await this.#rounds.write(known, { topologyId, version: version + 1, tasks, slots: [] });
     }
+    await this.#moves.advance(known);
   }
 
   /** The record that follows now; undefined: it stays, and `#due` says when to look again. */

@@ -37,6 +37,7 @@ export function removeTopology(known: KnownTopology, options: RemovalOptions): P
     view.forget(known);
     try {
       await blobStore.removeDocument(totalsName(known.id));
+      await blobStore.removeStates(known.id);
       for (const hash of [codeHash, descriptionHash]) {
         if (!view.isBlobUsed(hash)) await blobStore.remove(hash);
       }

@@ -22,6 +22,7 @@ import {
 import type { ClusterView } from './cluster-view.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
+import { destinationOf } from './moves/advance-move.js';
 
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
@@ -37,6 +38,8 @@ export interface RoundsOptions {
   nowMs(): number;
   /** Another step is due in so many ms at the latest. */
   wakeIn(delayMs: number): void;
+  /** Carries out what a round has decided, as far as it goes now, without stopping what need not stop. */
+  advance(known: KnownTopology, outcome: TopologyOutcome): Promise<void>;
 }
 
 export class Rounds {
@@ -86,6 +89,11 @@ export class Rounds {
 
   noteHeartbeats(): void {
     this.#liveness.noteHeartbeats(this.#options.view.heartbeats, this.#options.nowMs());
+  }
+
+  /** Supervisors whose machines have gone, as far as can be known. */
+  get gone(): ReadonlySet<string> {
+    return this.#gone;
   }
 
   /** Has the machine of this supervisor gone, as far as can be known? */
@@ -197,9 +205,21 @@ export class Rounds {
     known.roundProblem = outcome.kind === 'failed' ? outcome.error : undefined;
     known.unplacedExecutors = outcome.unplaced.length;
     known.unplacedReason = outcome.unplacedReason;
-    if (outcome.kind === 'changed') await this.write(known, outcome.assignment);
+    if (outcome.kind === 'changed' && this.#takesFromOthers(known, outcome.assignment)) {
+      // A slot is given up by one topology before another one may have it: the next round finds it free.
+      this.#waiting.add(known.id);
+      return;
+    }
+    if (outcome.kind !== 'failed') await this.#options.advance(known, outcome);
     if (outcome.unplaced.length > 0 || known.rebalance !== undefined) this.#waiting.add(known.id);
     else this.#waiting.delete(known.id);
+  }
+
+  #takesFromOthers(known: KnownTopology, { slots }: Assignment): boolean {
+    return slots.some(({ supervisor, port }) => {
+      const holder = this.#options.view.holderOf(`${supervisor}:${port}`);
+      return holder !== undefined && holder !== known;
+    });
   }
 
   /** Writes an assignment that follows the one in force. Resolves to false if somebody else has decided meanwhile. */
@@ -226,12 +246,13 @@ export class Rounds {
   }
 
   #roundTopology(known: KnownTopology, { plan, settings }: LoadedTopology): RoundTopology {
-    const { id, assignment: stored, rebalance } = known;
+    const { id, assignment, rebalance } = known;
     return {
       id,
       plan,
       settings,
-      stored,
+      // Where it is headed: what is under way is not decided again.
+      stored: assignment === undefined ? undefined : placedPart(destinationOf(assignment)),
       lastHeartbeatMs: this.#lastHeartbeats(known, settings),
       ...(rebalance === undefined ? {} : { rebalance }),
     };
@@ -243,7 +264,10 @@ export class Rounds {
     const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
     const isOpen = (slot: string): boolean => {
       const holder = view.holderOf(slot);
-      return holder === undefined || (scope.has(holder.id) && holder.loaded !== undefined);
+      if (holder === undefined) return true;
+      if (!scope.has(holder.id) || holder.loaded === undefined) return false;
+      // What a topology is about to give up is still its own.
+      return scope.size === 1 || isHeadedFor(holder, slot);
     };
     const present = view.supervisors.map(({ id, host, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];
@@ -275,8 +299,8 @@ export class Rounds {
   #lastHeartbeats(known: KnownTopology, settings: Settings): (firstTask: number) => number | undefined {
     const nowMs = this.#options.nowMs();
     const slots = new Map<number, SlotAssignment>();
-    for (const slot of known.assignment?.slots ?? [])
-      for (const [first] of slot.executors) slots.set(first, slot);
+    const headedFor = known.assignment === undefined ? [] : destinationOf(known.assignment).slots;
+    for (const slot of headedFor) for (const [first] of slot.executors) slots.set(first, slot);
     return (firstTask) => {
       const slot = slots.get(firstTask);
       if (slot === undefined) return undefined;
@@ -296,4 +320,14 @@ function isPlaced({ record: { phase } }: KnownTopology): boolean {
 
 function assignmentOf({ assignment }: KnownTopology): readonly Assignment[] {
   return assignment === undefined ? [] : [assignment];
+}
+
+/** Without slots that have no executors: the scheduler knows none of these. */
+function placedPart(assignment: Assignment): Assignment {
+  return { ...assignment, slots: assignment.slots.filter(({ executors }) => executors.length > 0) };
+}
+
+function isHeadedFor({ assignment }: KnownTopology, slot: string): boolean {
+  const slots = assignment === undefined ? [] : placedPart(destinationOf(assignment)).slots;
+  return slots.some(({ supervisor, port }) => `${supervisor}:${port}` === slot);
 }

@@ -84,6 +84,17 @@ export interface TopologyStatus {
   readonly lostStates: readonly LostState[];
   readonly deadLetterFiles: readonly string[];
   readonly oldestPending: OldestPending | null;
+  /** The last planned move since this Nimbus leads, or the one under way. */
+  readonly lastMove: MoveStatus | null;
+}
+
+/** A planned move of tasks. */
+export interface MoveStatus {
+  /** `preparing`: workers get ready. `moving`: tasks are on their way. `cancelled`: everything stays as it was. */
+  readonly step: 'preparing' | 'moving' | 'done' | 'cancelled';
+  readonly tasks: number;
+  /** Sentences: what stayed where it was, or went back, and why. */
+  readonly problems: readonly string[];
 }
 
 /** Over all spouts. */
@@ -141,6 +152,7 @@ export interface TopologyFacts {
   readonly problems: readonly ErrorRecord[];
   readonly unplacedExecutors: number;
   readonly unplacedReason: string | null;
+  readonly lastMove: MoveStatus | null;
 }
 
 const NO_SKETCH: SketchPairs = [];
@@ -231,6 +243,7 @@ export function topologyStatus(
     lostStates: totals.lostStates(),
     deadLetterFiles: totals.deadLetterFiles(),
     oldestPending: hasEnded ? null : oldestPending(record.id, heartbeats),
+    lastMove: facts.lastMove,
   };
 }
 

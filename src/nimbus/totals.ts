@@ -164,7 +164,11 @@ function ofComponent(
   report: ComponentReport | undefined,
 ): ComponentTotals {
   const sums = Object.fromEntries(
-    COUNTS.map((name) => [name, tasks.reduce((sum, task) => sum + task[name], 0)]),
+    // What tasks have counted here that have moved away stays; at their new place they count from zero.
+    COUNTS.map((name) => [
+      name,
+      tasks.reduce((sum, task) => sum + task[name], report?.departed?.[name] ?? 0),
+    ]),
   ) as Record<(typeof COUNTS)[number], number>;
   return {
     component,

@@ -67,3 +67,73 @@ function dealByLoad(loads: readonly number[], threads: number, threadOf: number[
     sums[least]! += loads[place]!;
   }
 }
+
+export interface DealtExecutor extends ExecutorToDeal {
+  /** Where it is now; null: nowhere yet. */
+  readonly thread: number | null;
+  /** It may change its thread. */
+  readonly movable: boolean;
+}
+
+/**
+ * The thread (from 0) of each executor when some are dealt already: what is on a thread that there is stays there, the others go
+ * to the least loaded threads, and only as many move as it takes until no two threads differ by two executors or more (by the
+ * load of one that may move, where loads differ). With none dealt it is {@link dealToThreads}.
+ *
+ * Cost O(E T) for T threads of one worker.
+ */
+export function redealToThreads(executors: readonly DealtExecutor[], threads: number): number[] {
+  const stays = executors.map(({ thread }) => thread !== null && thread < threads);
+  if (!stays.includes(true)) return dealToThreads(executors, threads);
+  const loads = executors.map(({ load, component }) => Math.max(0, load ?? (component === ACKER ? 0 : 1)));
+  const sums = new Array<number>(threads).fill(0);
+  const threadOf = executors.map(({ thread }, place) => {
+    if (!stays[place]) return -1;
+    sums[thread!]! += loads[place]!;
+    return thread!;
+  });
+  const put = (place: number, thread: number): void => {
+    if (threadOf[place]! >= 0) sums[threadOf[place]!]! -= loads[place]!;
+    threadOf[place] = thread;
+    sums[thread]! += loads[place]!;
+  };
+  /** Least load, then fewest executors of the component, then the lowest number. */
+  const leastLoaded = (component: string): number => {
+    const same = (thread: number): number =>
+      executors.filter((one, place) => one.component === component && threadOf[place] === thread).length;
+    let best = 0;
+    for (let thread = 1; thread < threads; thread++) {
+      const difference = sums[thread]! - sums[best]!;
+      if (difference < 0 || (difference === 0 && same(thread) < same(best))) best = thread;
+    }
+    return best;
+  };
+  const fresh = [...executors.keys()].filter((place) => !stays[place]);
+  fresh.sort((a, b) => loads[b]! - loads[a]! || a - b);
+  for (const place of fresh) put(place, leastLoaded(executors[place]!.component));
+  for (;;) {
+    const move = bestMove(executors, loads, threadOf, sums);
+    if (move === undefined) return threadOf;
+    put(move.place, move.thread);
+  }
+}
+
+/** The move from the most to the least loaded thread that evens them out most; undefined: none makes them more even. */
+function bestMove(
+  executors: readonly DealtExecutor[],
+  loads: readonly number[],
+  threadOf: readonly number[],
+  sums: readonly number[],
+): { readonly place: number; readonly thread: number } | undefined {
+  const most = sums.indexOf(Math.max(...sums));
+  const least = sums.indexOf(Math.min(...sums));
+  const gap = sums[most]! - sums[least]!;
+  let best: number | undefined;
+  executors.forEach(({ movable }, place) => {
+    const load = loads[place]!;
+    // Less than the gap, or it would only turn the difference round; nearest to half of it is best.
+    if (!movable || threadOf[place] !== most || load === 0 || load >= gap) return;
+    if (best === undefined || Math.abs(load - gap / 2) < Math.abs(loads[best]! - gap / 2)) best = place;
+  });
+  return best === undefined ? undefined : { place: best, thread: least };
+}

@@ -2,7 +2,7 @@ export type { AckerBinding, AckerEstimate, AckerEstimateInput } from './ackers.j
 export { ackerCount, ackersToBind, estimateAckers, hasAckers } from './ackers.js';
 export type { ExecutorSigns, LivenessLimits, LivePlacement } from './alive-executors.js';
 export { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
-export type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment } from './assignment.js';
+export type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment, TaskMove } from './assignment.js';
 export { WorkingCluster } from './cluster.js';
 export type {
   ClusterSnapshot,
@@ -13,7 +13,7 @@ export type {
   Slot,
 } from './cluster-snapshot.js';
 export type { ExecutorToDeal } from './deal-to-threads.js';
-export { dealToThreads } from './deal-to-threads.js';
+export { dealToThreads, redealToThreads } from './deal-to-threads.js';
 export type { PlannedExecutor } from './executors.js';
 export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
 export { numberTasks, totalTasks } from './numbering.js';

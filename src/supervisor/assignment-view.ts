@@ -73,6 +73,11 @@ export class AssignmentView {
     return this.#topologies?.get(topologyId);
   }
 
+  /** All topologies with an assignment. */
+  topologies(): readonly AssignedTopology[] {
+    return [...(this.#topologies?.values() ?? [])];
+  }
+
   /** Slots of this supervisor that should hold a worker. */
   get wantedWorkers(): number {
     return this.#desired.size;

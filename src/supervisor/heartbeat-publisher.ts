@@ -69,11 +69,13 @@ export class HeartbeatPublisher {
 export function decisionKey(heartbeat: WorkerHeartbeat): string {
   const { workerId, ready, assignmentVersion, tasks, threads, errors, lostStates, deadLetterFiles } =
     heartbeat;
-  const rows: (string | number)[] = [workerId, ready ? 1 : 0, assignmentVersion];
+  const isIdle = heartbeat.isIdle === true;
+  const rows: (string | number)[] = [workerId, ready ? 1 : 0, isIdle ? 1 : 0, assignmentVersion];
   for (const task of tasks) {
     const isQuiet = task.pending === 0 && task.queued === 0;
     // A running task turns quiet and busy all the time; only where sources have come to rest does somebody wait for it.
     rows.push(task.task, task.generation, task.ended ? 1 : 0, task.stopped ? 1 : 0);
+    if (task.isRunning === false) rows.push('starting');
     if (task.ended || task.stopped) rows.push(isQuiet ? 1 : 0);
   }
   for (const { index, generation, state } of threads) rows.push(index, generation, state === 'dead' ? 1 : 0);

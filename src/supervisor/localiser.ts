@@ -10,12 +10,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasCode, IsobarError, toIsobarError, writeDurableFile } from '../base/index.js';
 
-/** Where code comes from. */
+/** Where code comes from, and where the state of moving tasks is kept. */
 export interface Blobs {
   /** The bytes stored under a SHA-256 (hex); rejects if they are missing or damaged. */
   read(hash: string): Promise<Uint8Array>;
   /** The source map stored beside a bundle, if there is one. */
   readSourceMap(codeHash: string): Promise<Uint8Array | undefined>;
+  /**
+   * Takes a file over as state of a topology, of any size. Resolves to its SHA-256 once it is safe.
+   *
+   * @throws STATE_DIRECTORY_UNUSABLE
+   */
+  putState(topologyId: string, path: string): Promise<{ readonly hash: string; readonly bytes: number }>;
+  /** Places a copy of a state at `path`. @throws TASK_STATE_MISSING if it is not there or damaged, STATE_DIRECTORY_UNUSABLE */
+  fetchState(topologyId: string, hash: string, path: string): Promise<void>;
 }
 
 export interface LocalisedCode {

@@ -14,8 +14,7 @@ import {
   toErrorRecord,
   isSameProcessAlive,
 } from '../base/index.js';
-import type { SlotReport, TopologyPhase, WorkerHeartbeat } from '../coordination/index.js';
-import type { Assignment } from '../scheduling/index.js';
+import type { SlotReport, WorkerHeartbeat, WorkerWelcome } from '../coordination/index.js';
 import {
   EMPTY_SLOT,
   planSlot,
@@ -88,6 +87,7 @@ export class Slot {
   readonly #detachWaiters: (() => void)[] = [];
   #sentVersion = 0;
   #sentPhase = '';
+  #sentHandovers = '';
   #heartbeat: WorkerHeartbeat | null = null;
   #heartbeatMs: number | null = null;
   #lastProblem: ErrorRecord | null = null;
@@ -127,12 +127,13 @@ export class Slot {
   }
 
   /** Binds the connection of the slot's worker; what was just sent as welcome is not sent again. */
-  attach(channel: Channel, assignment: Assignment, phase: TopologyPhase): void {
+  attach(channel: Channel, { assignment, phase, handovers }: WorkerWelcome): void {
     const before = this.#channel;
     this.#channel = channel;
     if (before !== channel) before?.close();
     this.#sentVersion = assignment.version;
     this.#sentPhase = JSON.stringify(phase);
+    this.#sentHandovers = JSON.stringify(handovers);
   }
 
   /** The end of a connection is, most often, the end of its process. */
@@ -148,8 +149,13 @@ export class Slot {
   }
 
   /** Tells the worker what has changed since it was last told. */
-  inform(assignment: Assignment, phase: TopologyPhase): void {
+  inform({ assignment, phase, handovers }: WorkerWelcome): void {
     if (this.#channel === undefined || this.worker?.topologyId !== assignment.topologyId) return;
+    const handoversText = JSON.stringify(handovers);
+    if (handoversText !== this.#sentHandovers) {
+      this.#sentHandovers = handoversText;
+      this.#channel.event('handovers', handovers);
+    }
     if (assignment.version > this.#sentVersion) {
       this.#sentVersion = assignment.version;
       this.#channel.event('assignment', assignment);
@@ -437,6 +443,7 @@ export class Slot {
     this.#channel = undefined;
     this.#sentVersion = 0;
     this.#sentPhase = '';
+    this.#sentHandovers = '';
     channel?.close();
   }
 

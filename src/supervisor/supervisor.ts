@@ -21,6 +21,7 @@ import {
 } from '../base/index.js';
 import type { Coordination, SlotReport } from '../coordination/index.js';
 import { AssignmentView } from './assignment-view.js';
+import { HandoverKeeper } from './handover-keeper.js';
 import { HeartbeatPublisher } from './heartbeat-publisher.js';
 import { LaunchRecords } from './launch-records.js';
 import { workersDirectoryOf } from './leftovers.js';
@@ -28,7 +29,7 @@ import type { Blobs } from './localiser.js';
 import { PositionFold } from './position-fold.js';
 import { recoverWorkers, tuningOf } from './recovery.js';
 import { Slot } from './slot.js';
-import type { Desired, SlotLimits } from './slot-plan.js';
+import { workerOf, type Desired, type SlotLimits } from './slot-plan.js';
 import { WorkerLauncher } from './worker-launcher.js';
 import { serveWorkers } from './worker-server.js';
 
@@ -102,6 +103,7 @@ class RunningSupervisor implements Supervisor {
   readonly #slots = new Map<number, Slot>();
   readonly #view: AssignmentView;
   readonly #positions: PositionFold;
+  readonly #handovers: HandoverKeeper;
   readonly #launcher: WorkerLauncher;
   #publisher: HeartbeatPublisher | undefined;
   #sequence = 0;
@@ -134,6 +136,15 @@ class RunningSupervisor implements Supervisor {
       options.clock,
       POSITION_INTERVAL_MS,
     );
+    this.#handovers = new HandoverKeeper({
+      coordination: options.coordination,
+      supervisorId: options.id,
+      view: this.#view,
+      isHeld: (port, topologyId) => this.#isHeld(port, topologyId),
+      clock: options.clock,
+      logger: this.#logger,
+      onChange: () => this.#inform(),
+    });
     this.#launcher = new WorkerLauncher({
       ...options,
       supervisorId: options.id,
@@ -173,6 +184,8 @@ class RunningSupervisor implements Supervisor {
       view: this.#view,
       coordination,
       positions: this.#positions,
+      handovers: this.#handovers,
+      blobs: this.#options.blobs,
       logger: this.#logger,
       tuningOf: (topologyId) => this.#launcher.tuningOf(topologyId),
       onAdopted: (worker, port) => this.#launcher.record(worker, port),
@@ -204,6 +217,8 @@ class RunningSupervisor implements Supervisor {
     );
     void this.#announce();
     this.#view.start();
+    this.#handovers.start();
+    this.#shutdown.add('handovers', () => this.#handovers.close());
     this.#shutdown.add('assignments', () => this.#view.close());
     this.#logger.info('supervisor.started', { ports: ports.length, found: found.length });
   }
@@ -271,6 +286,7 @@ class RunningSupervisor implements Supervisor {
       forget: (worker) => this.#launcher.forget(worker, port),
       onChange: () => {
         this.#publisher?.soon();
+        this.#handovers.releaseLost();
         this.#onSlotChange();
       },
     });
@@ -281,12 +297,27 @@ class RunningSupervisor implements Supervisor {
   }
 
   #converge(): void {
+    for (const slot of this.#slots.values()) slot.reconsider();
+    this.#inform();
+    this.#handovers.releaseLost();
+  }
+
+  /** Tells each worker what has changed for it. */
+  #inform(): void {
     for (const slot of this.#slots.values()) {
-      slot.reconsider();
       const topologyId = slot.worker?.topologyId;
       const assigned = topologyId === undefined ? undefined : this.#view.topology(topologyId);
-      if (assigned !== undefined) slot.inform(assigned.assignment, assigned.record.phase);
+      if (assigned === undefined) continue;
+      const { assignment, record } = assigned;
+      slot.inform({ assignment, phase: record.phase, handovers: this.#handovers.of(record.id) });
     }
+  }
+
+  /** Does a worker of that topology hold the slot, or may one still? */
+  #isHeld(port: number, topologyId: string): boolean {
+    const state = this.#slots.get(port)?.state;
+    if (state === undefined) return false;
+    return workerOf(state)?.topologyId === topologyId || state.kind === 'launching';
   }
 
   // ── telling ──

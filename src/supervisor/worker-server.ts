@@ -13,16 +13,22 @@ import {
   isSameProcessAlive,
 } from '../base/index.js';
 import {
+  areHandovers,
   arePositions,
   type Coordination,
+  isStateCopy,
+  isStateFile,
   isWorkerHeartbeat,
+  type StateFile,
   type WorkerHello,
   type WorkerWelcome,
 } from '../coordination/index.js';
 import type { AssignmentView } from './assignment-view.js';
+import type { HandoverKeeper } from './handover-keeper.js';
 import { decisionKey } from './heartbeat-publisher.js';
 import { judgeHello } from './hello.js';
 import { isProcessIdentity } from './launch-records.js';
+import type { Blobs } from './localiser.js';
 import type { PositionFold } from './position-fold.js';
 import type { Slot } from './slot.js';
 import type { SlotWorker, WorkerTuning } from './slot-plan.js';
@@ -33,6 +39,8 @@ export interface WorkerServerOptions {
   readonly view: AssignmentView;
   readonly coordination: Coordination;
   readonly positions: PositionFold;
+  readonly handovers: HandoverKeeper;
+  readonly blobs: Blobs;
   readonly logger: Logger;
   /** Tuning of a topology that has a slot here. */
   tuningOf(topologyId: string): WorkerTuning;
@@ -81,6 +89,17 @@ class Conversation {
         if (!arePositions(body)) throw noSuch('positions', 'a list of task, generation and position');
         await positions.store(this.#topologyId, body);
         return null;
+      case 'store-state':
+        if (!isStateFile(body)) throw noSuch('state', 'a task, its move and a path');
+        return this.#storeState(body);
+      case 'fetch-state':
+        if (!isStateCopy(body)) throw noSuch('state', 'a hash and a path');
+        await this.#options.blobs.fetchState(this.#topologyId, body.hash, body.path);
+        return null;
+      case 'hand-over':
+        if (!areHandovers(body)) throw noSuch('handovers', 'a list of task, move and step');
+        await this.#options.handovers.record(this.#topologyId, body);
+        return null;
       default:
         throw new IsobarError('INTERNAL', `a supervisor does not answer "${method}"`);
     }
@@ -113,9 +132,16 @@ class Conversation {
     this.#slot?.detach(channel);
   }
 
+  async #storeState({ task, move, path }: StateFile): Promise<string> {
+    const { blobs, handovers } = this.#options;
+    const { hash, bytes } = await blobs.putState(this.#topologyId, path);
+    handovers.noteStored(this.#topologyId, task, move, { kind: 'saved', hash, bytes });
+    return hash;
+  }
+
   async #hello(hello: WorkerHello, channel: Channel): Promise<WorkerWelcome> {
-    const { slots, view, logger } = this.#options;
-    await view.known;
+    const { slots, view, handovers, logger } = this.#options;
+    await Promise.all([view.known, handovers.known]);
     const slot = slots.get(hello.port);
     const assigned = view.topology(hello.topologyId);
     if (slot === undefined || assigned === undefined) throw refusal(hello, 'its topology has no slot here');
@@ -146,8 +172,9 @@ class Conversation {
     const { assignment, record } = assigned;
     this.#slot = slot;
     this.#topologyId = hello.topologyId;
-    slot.attach(channel, assignment, record.phase);
-    return { assignment, phase: record.phase };
+    const welcome = { assignment, phase: record.phase, handovers: handovers.of(hello.topologyId) };
+    slot.attach(channel, welcome);
+    return welcome;
   }
 }
 

@@ -361,6 +361,11 @@ export class BoltExecutor implements LocalTarget {
     queue.shift();
   }
 
+  /** Does a row wait for that task? */
+  hasRowFor(task: number): boolean {
+    return this.someQueued((words, at) => words[at + Q_TARGET_TASK] === task);
+  }
+
   updateDepths(): void {
     for (const task of this.tasks) {
       task.counters[C_QUEUED] = task.inFlight + (task === this.tasks[0] ? this.queued : 0);
@@ -496,6 +501,11 @@ export class BoltExecutor implements LocalTarget {
     hasCycleToken: boolean,
   ): void {
     const start = (): void => {
+      if (task.isRefusing) {
+        this.#failRoot(task, rootTask, rootGeneration, rootSequence, several, 'moved');
+        this.#finish(task, key);
+        return;
+      }
       const startMs = performance.now();
       const out = new BoltOut(task);
       out.begin(rootTask, rootGeneration, rootSequence, several, hasCycleToken);

@@ -3,7 +3,7 @@
  * Rows are given to it by its executor.
  */
 import { toErrorRecord, toIsobarError } from '../base/index.js';
-import { isPromiseLike, type BoltTask } from '../topology/index.js';
+import { isPromiseLike, type BoltTask, type ComponentDescription } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { TreeLedger } from './acking/tree-ledger.js';
 import {
@@ -11,6 +11,7 @@ import {
   C_FAILED,
   C_FAILURES_BY_REASON,
   C_GENERATION,
+  C_MOVABLE,
   C_PENDING,
   FAILURE_REASONS,
   type CounterBlock,
@@ -35,6 +36,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   readonly task: BoltTask;
   /** By subscription. */
   readonly handlers: readonly (Handler | undefined)[];
+  readonly #tickMs: number | null;
   out: BoltOut;
   isAsync = false;
   inFlight = 0;
@@ -49,6 +51,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   nextTickMs = Infinity;
   ended = false;
   ending = false;
+  /** About to leave, and time is up: rows that wait for an earlier one of their key fail as moved. */
+  isRefusing = false;
   /** Calls of `tick` or `end` whose promise has not settled. */
   rootedCalls = 0;
   /** End marks received, as subscription × sending task (acking off). */
@@ -63,8 +67,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     generation: number;
     task: BoltTask;
     handlers: readonly (Handler | undefined)[];
-    /** Period of `tick`; null: none. */
-    tickMs: number | null;
+    description: ComponentDescription;
   }) {
     this.number = options.number;
     this.component = options.component;
@@ -77,8 +80,10 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     this.counters[C_GENERATION] = options.generation;
     this.task = options.task;
     this.handlers = options.handlers;
-    if (options.tickMs !== null && options.task.tick !== undefined)
-      this.nextTickMs = options.context.options.clock.nowMs() + options.tickMs;
+    const { stateful, movable } = options.description;
+    this.counters[C_MOVABLE] = !stateful || movable || options.task.save !== undefined ? 1 : 0;
+    this.#tickMs = options.task.tick === undefined ? null : options.description.tickMs;
+    this.scheduleTick();
     this.out = new BoltOut(this);
     this.ledger = new TreeLedger({
       initialSlots: 16,
@@ -86,6 +91,37 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
       firstSequence: firstSequence(options.context),
       onComplete: () => this.pendingChanged(),
     });
+  }
+
+  /** The next tick is due in a whole period. */
+  scheduleTick(): void {
+    this.nextTickMs =
+      this.#tickMs === null || this.ending ? Infinity : this.context.options.clock.nowMs() + this.#tickMs;
+  }
+
+  /** No row of it is in user code, and no tree that it has rooted is pending. */
+  get isIdle(): boolean {
+    return (
+      this.inFlight === 0 && this.openCalls.size === 0 && this.rootedCalls === 0 && this.ledger.pending === 0
+    );
+  }
+
+  /** It does not leave after all. */
+  stay(): void {
+    this.isRefusing = false;
+    this.scheduleTick();
+  }
+
+  /** Fails as moved what is in user code, or waits for its turn there, and the trees that are rooted here. */
+  giveUp(): void {
+    this.isRefusing = true;
+    for (const call of [...this.openCalls]) {
+      this.openCalls.delete(call);
+      call.fail('moved');
+    }
+    const trees: number[] = [];
+    this.ledger.forEachPending((sequence) => trees.push(sequence));
+    for (const sequence of trees) this.onFail(sequence, 'moved');
   }
 
   onAck(sequence: number, high: number, low: number): void {

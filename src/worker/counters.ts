@@ -29,7 +29,9 @@ export const C_REPLAYS_BY_REASON = 17;
 export const C_TREES = 22;
 /** Spouts, acking on: rows that nobody would emit again if they failed. */
 export const C_UNREPLAYABLE = 23;
-export const COUNTER_FIELDS = 24;
+/** Flag: the task can be moved without losing what it knows. */
+export const C_MOVABLE = 24;
+export const COUNTER_FIELDS = 26;
 
 /** Reasons in the order of their places and of their codes on the wire. */
 export const FAILURE_REASONS = ['user', 'timeout', 'lost', 'moved', 'overflow'] as const;

@@ -1,11 +1,18 @@
 /**
  * How many rows of each cycle of the graph this thread holds, in its queues and for its links, and telling the other threads when
- * that becomes much or little (see cycle-pressure.ts). A step costs one look at each bolt and each link that holds rows.
+ * that becomes much or little (see cycle-pressure.ts). A step costs one look at each bolt, at each task on its way and at each link
+ * that holds rows.
  */
-import type { BoltExecutor } from './bolt-executor.js';
 import type { CyclePressure } from './cycle-pressure.js';
 import type { Link } from './link.js';
 import type { Edge } from './outputs.js';
+
+/** A queue that rows of one cycle wait in. */
+export interface CycleQueue {
+  /** -1: none. */
+  readonly cycle: number;
+  readonly queuedOfCycle: number;
+}
 
 export class CycleLevels {
   readonly #cycles: readonly CyclePressure[];
@@ -24,10 +31,16 @@ export class CycleLevels {
   }
 
   /** Counts, and tells what has changed; `again`: also where nothing has, for those who missed it. */
-  tell(bolts: readonly BoltExecutor[], links: Iterable<Link>, again: boolean): void {
+  tell(
+    bolts: readonly CycleQueue[],
+    onTheirWay: readonly CycleQueue[],
+    links: Iterable<Link>,
+    again: boolean,
+  ): void {
     if (this.#cycles.length === 0) return;
     const held = this.#held.fill(0);
-    for (const bolt of bolts) if (bolt.cycle >= 0) held[bolt.cycle]! += bolt.queuedOfCycle;
+    for (const queues of [bolts, onTheirWay])
+      for (const queue of queues) if (queue.cycle >= 0) held[queue.cycle]! += queue.queuedOfCycle;
     for (const link of links) {
       if (link.heldTotal === 0) continue;
       for (const [creditClass, cycle] of this.#classes) held[cycle]! += link.heldRows(creditClass);

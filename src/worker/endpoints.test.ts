@@ -29,6 +29,30 @@ describe('EndpointTable', () => {
     expect([...table.endpointOfTask(1)]).toEqual([-1, id]);
   });
 
+  it('takes the end of a thread that had said that it leaves for no loss', () => {
+    const table = new EndpointTable();
+    table.replace(0, [{ index: 0, generation: 1, started: [] }]);
+    table.replace(0, [{ index: 0, generation: 1, started: [], isLeaving: true }]);
+    expect(table.replace(0, [])).toBe(false);
+  });
+
+  it('holds tasks that leave a worker until another one has them, and sends to the new place first', () => {
+    const table = new EndpointTable();
+    const old = { index: 0, generation: 1, started: [[1, 2]] as [number, number][] };
+    table.replace(-1, [old], [{ task: 2, id: 9 }]);
+    const at = (): number[] => [...table.endpointOfTask(2)];
+    const [own] = table.all();
+    expect(at()).toEqual([-1, own!.id, own!.id]);
+    expect(table.held(table.endpointOfTask(2))).toEqual([{ task: 2, id: 9 }]);
+    table.replace(-1, [{ ...old, started: [[1, 1]] }], [{ task: 2, id: 9 }]);
+    expect(table.held(table.endpointOfTask(2))).toEqual([{ task: 2, id: 9 }]);
+    table.replace(-1, [old], [{ task: 2, id: 9 }]);
+    table.replace(0, [{ index: 0, generation: 5, started: [[2, 2]] }]);
+    const there = table.find(0, 0, 5)!.id;
+    expect(at()).toEqual([-1, own!.id, there]);
+    expect(table.held(table.endpointOfTask(2))).toEqual([]);
+  });
+
   it('leaves the threads of other workers alone', () => {
     const table = new EndpointTable();
     table.replace(0, [{ index: 0, generation: 1, started: [] }]);
@@ -41,8 +65,19 @@ describe('EndpointTable', () => {
 describe('what a peer says', () => {
   it('is read', () => {
     for (const message of [
-      { kind: 'threads', threads: [{ index: 0, generation: 3, started: [[1, 2]] }] },
-      { kind: 'threads', threads: [] },
+      {
+        kind: 'threads',
+        number: 4,
+        threads: [{ index: 0, generation: 3, started: [[1, 2]] }],
+        cuts: [{ task: 2, id: 7 }],
+      },
+      {
+        kind: 'threads',
+        number: 1,
+        threads: [{ index: 0, generation: 3, started: [], isLeaving: true }],
+        cuts: [],
+      },
+      { kind: 'seen', number: 4 },
       { kind: 'loss' },
       { kind: 'ask-quiet' },
       { kind: 'quiet', quietMs: 17 },
@@ -62,12 +97,16 @@ describe('what a peer says', () => {
     { kind: 'quiet' },
     { kind: 'quiet', quietMs: '1' },
     { kind: 'threads' },
-    { kind: 'threads', threads: [null] },
-    { kind: 'threads', threads: [{ index: -1, generation: 1, started: [] }] },
-    { kind: 'threads', threads: [{ index: 0, generation: 0.5, started: [] }] },
-    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[-5, 1e9]] }] },
-    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[2, 1]] }] },
-    { kind: 'threads', threads: [{ index: 0, generation: 1, started: [[1, 2, 3]] }] },
+    { kind: 'threads', number: 1, threads: [] },
+    { kind: 'threads', number: 1, threads: [], cuts: [{ task: 1 }] },
+    { kind: 'threads', threads: [], cuts: [] },
+    { kind: 'seen' },
+    { kind: 'threads', number: 1, cuts: [], threads: [null] },
+    { kind: 'threads', number: 1, cuts: [], threads: [{ index: -1, generation: 1, started: [] }] },
+    { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 0.5, started: [] }] },
+    { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[-5, 1e9]] }] },
+    { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[2, 1]] }] },
+    { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[1, 2, 3]] }] },
   ])('is refused when it is no message (%#)', (value) => {
     expect(() => parsePeerMessage(structuredClone(value))).toThrow(
       expect.objectContaining({ code: 'PEER_PROTOCOL_ERROR' }),

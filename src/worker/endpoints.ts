@@ -1,20 +1,32 @@
 /**
- * The worker's table of all executor threads of the topology: its own and those of its peers. Pure bookkeeping; ids are
- * given once per (thread, generation) and never again, so what a lost thread left behind cannot be taken for its successor's.
+ * The worker's table of all executor threads of the topology, its own and those of its peers, and of the tasks that are on
+ * their way. Pure bookkeeping; ids are given once per (thread, generation) and never again, so what a lost thread left
+ * behind cannot be taken for its successor's.
  */
 import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
+import type { HeldTask } from './thread-messages.js';
 
 /** A thread as its worker announces it to peers. */
 export interface AnnouncedThread {
   readonly index: number;
   readonly generation: number;
-  /** Executors whose tasks take rows. */
+  /** Tasks that take rows. */
   readonly started: readonly ExecutorRange[];
+  /** It has no tasks any more, and all that they sent came before this: its end is no loss. */
+  readonly isLeaving?: boolean;
 }
 
 export type PeerMessage =
-  | { readonly kind: 'threads'; readonly threads: readonly AnnouncedThread[] }
+  /** `cuts`: tasks of the sender that are about to move, or have left and are not seen elsewhere yet. */
+  | {
+      readonly kind: 'threads';
+      readonly number: number;
+      readonly threads: readonly AnnouncedThread[];
+      readonly cuts: readonly HeldTask[];
+    }
+  /** The threads of the sender have been told of all that the announcement of this number says. */
+  | { readonly kind: 'seen'; readonly number: number }
   /** The sender lost a thread or a peer and has stopped sending to it: mark every pending tree. */
   | { readonly kind: 'loss' }
   /** How long have you done nothing at all? */
@@ -26,21 +38,32 @@ export function parsePeerMessage(value: unknown): PeerMessage {
   const message = (typeof value === 'object' && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
   >;
-  const { kind, threads, quietMs } = message;
+  const { kind, number, threads, cuts, quietMs } = message;
   if (kind === 'loss' || kind === 'ask-quiet') return { kind };
   if (kind === 'quiet' && typeof quietMs === 'number') return { kind, quietMs };
-  if (kind === 'threads' && Array.isArray(threads) && threads.every(isAnnouncedThread))
-    return { kind, threads };
+  if (kind === 'seen' && isCount(number)) return { kind, number };
+  if (kind === 'threads' && isCount(number) && isListOf(threads, isAnnouncedThread) && isListOf(cuts, isCut))
+    return { kind, number, threads, cuts };
   throw new IsobarError('PEER_PROTOCOL_ERROR', 'a control message says nothing that is known', {
-    expected: 'threads, loss, ask-quiet or quiet',
+    expected: 'threads, seen, loss, ask-quiet or quiet',
     found: typeof kind === 'string' ? kind.slice(0, 100) : typeof kind,
   });
+}
+
+function isListOf<T>(value: unknown, isOne: (one: unknown) => one is T): value is readonly T[] {
+  return Array.isArray(value) && value.every(isOne);
 }
 
 function isAnnouncedThread(value: unknown): value is AnnouncedThread {
   if (typeof value !== 'object' || value === null) return false;
   const { index, generation, started } = value as Readonly<Record<string, unknown>>;
-  return isCount(index) && isCount(generation) && Array.isArray(started) && started.every(isRange);
+  return isCount(index) && isCount(generation) && isListOf(started, isRange);
+}
+
+function isCut(value: unknown): value is HeldTask {
+  if (typeof value !== 'object' || value === null) return false;
+  const { task, id } = value as Readonly<Record<string, unknown>>;
+  return isCount(task) && isCount(id);
 }
 
 function isRange(value: unknown): value is ExecutorRange {
@@ -58,40 +81,41 @@ export interface Endpoint {
   readonly thread: number;
   readonly generation: number;
   started: readonly ExecutorRange[];
+  isLeaving: boolean;
 }
 
 export class EndpointTable {
   #nextId = 0;
   readonly #endpoints = new Map<string, Endpoint>();
+  /** By peer. */
+  readonly #cuts = new Map<number, readonly HeldTask[]>();
 
   /**
-   * Replaces the threads of one worker. Returns whether any of them was lost.
+   * Replaces the threads of one worker, and its tasks that are about to move. Returns whether any thread was lost.
    *
    * @param peer index of the peer, -1 for this worker
    */
-  replace(peer: number, threads: readonly AnnouncedThread[]): boolean {
+  replace(peer: number, threads: readonly AnnouncedThread[], cuts: readonly HeldTask[] = []): boolean {
     const kept = new Set(threads.map((thread) => keyOf(peer, thread.index, thread.generation)));
     let lost = false;
     for (const [key, endpoint] of this.#endpoints) {
       if (endpoint.peer !== peer || kept.has(key)) continue;
       this.#endpoints.delete(key);
-      lost = true;
+      if (!endpoint.isLeaving) lost = true;
     }
-    for (const thread of threads) {
-      const key = keyOf(peer, thread.index, thread.generation);
+    for (const { index, generation, started, isLeaving = false } of threads) {
+      const key = keyOf(peer, index, generation);
       const known = this.#endpoints.get(key);
       if (known === undefined) {
-        this.#endpoints.set(key, {
-          id: this.#nextId++,
-          peer,
-          thread: thread.index,
-          generation: thread.generation,
-          started: thread.started,
-        });
+        const id = this.#nextId++;
+        this.#endpoints.set(key, { id, peer, thread: index, generation, started, isLeaving });
       } else {
-        known.started = thread.started;
+        known.started = started;
+        known.isLeaving = isLeaving;
       }
     }
+    if (cuts.length > 0) this.#cuts.set(peer, cuts);
+    else this.#cuts.delete(peer);
     return lost;
   }
 
@@ -103,13 +127,38 @@ export class EndpointTable {
     return [...this.#endpoints.values()];
   }
 
-  /** Endpoint id by task number up to `lastTask`; -1: nowhere. */
+  /** Endpoint id by task number up to `lastTask`; -1: nowhere. A task's new place counts before the one that it leaves. */
   endpointOfTask(lastTask: number): Int32Array {
     const table = new Int32Array(lastTask + 1).fill(-1);
-    for (const endpoint of this.#endpoints.values()) {
-      for (const [first, last] of endpoint.started) table.fill(endpoint.id, first, last + 1);
+    const leavers = new Map(
+      [...this.#cuts].map(([peer, cuts]) => [peer, new Set(cuts.map(({ task }) => task))]),
+    );
+    for (const isLeft of [true, false]) {
+      for (const { id, peer, started } of this.#endpoints.values()) {
+        const left = leavers.get(peer);
+        if (left === undefined) {
+          if (!isLeft) for (const [first, last] of started) table.fill(id, first, last + 1);
+          continue;
+        }
+        for (const [first, last] of started) {
+          for (let task = first; task <= last; task++) if (left.has(task) === isLeft) table[task] = id;
+        }
+      }
     }
     return table;
+  }
+
+  /** Tasks on their way: a worker says that they leave it, and no other one has them yet. */
+  held(endpointOfTask: Int32Array): readonly HeldTask[] {
+    const workerOf = new Map(this.all().map(({ id, peer }) => [id, peer]));
+    const held = new Map<number, HeldTask>();
+    for (const [peer, cuts] of this.#cuts) {
+      for (const cut of cuts) {
+        const place = workerOf.get(endpointOfTask[cut.task] ?? -1);
+        if (place === undefined || place === peer) held.set(cut.task, cut);
+      }
+    }
+    return [...held.values()];
   }
 }
 

@@ -1,6 +1,8 @@
 /**
  * Builds tasks from the rebuilt topology: codecs, edges, task runners with their user code. One factory per thread.
  */
+import { readFile, rm } from 'node:fs/promises';
+import { deserialize } from 'node:v8';
 import type { Logger } from '../base/index.js';
 import { createRowCodec, type RowCodec } from '../messaging/index.js';
 import type { ComponentTasks } from '../scheduling/index.js';
@@ -120,7 +122,7 @@ export function createFactory(
     depthOf: (component) => depth.get(component) ?? 0,
     forget(task) {
       factory.boltOfTask[task] = undefined;
-      context.localTargets[task] = undefined;
+      context.setTarget(task, undefined);
       context.localRoots[task] = undefined;
       if (context.aloneTask === task) context.aloneTask = 0;
     },
@@ -171,13 +173,12 @@ export async function createTask(factory: ExecutorFactory, start: TaskStart): Pr
 async function createBoltTask(
   factory: ExecutorFactory,
   definition: RuntimeBolt,
-  { task: number, component, counters, generation }: TaskStart,
+  { task: number, component, counters, generation, saved }: TaskStart,
 ): Promise<BoltTaskRunner> {
   const { context } = factory;
   const own = taskContext(factory, component, number, generation);
-  const task = await inCall(context.options.progress, number, 'prepare', () =>
-    definition.create(own, undefined),
-  );
+  const state = await readSaved(saved);
+  const task = await inCall(context.options.progress, number, 'prepare', () => definition.create(own, state));
   const handlers: BoltTaskRunner['handlers'][number][] = [];
   for (const edge of factory.edges) {
     if (edge.target === component)
@@ -192,8 +193,17 @@ async function createBoltTask(
     generation,
     task,
     handlers,
-    tickMs: context.component(component).tickMs,
+    description: context.component(component),
   });
+}
+
+async function readSaved(saved: TaskStart['saved']): Promise<unknown> {
+  if (saved === null) return undefined;
+  if (saved.kind === 'bytes') return deserialize(saved.bytes);
+  const bytes = await readFile(saved.path);
+  // A copy made for this start; another start gets another.
+  await rm(saved.path, { force: true });
+  return deserialize(bytes);
 }
 
 function createSpoutTask(
@@ -211,6 +221,7 @@ function createSpoutTask(
     block: openCounters(counters),
     generation,
     crashes,
+    movable: context.component(component).movable,
     deadLetters: new DeadLetterWriter({
       directory: deadLetterDirectory,
       topologyId,

@@ -6,7 +6,7 @@
  * through rings; what changes around it comes as messages of the worker's main thread.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
-import type { Clock, Logger } from '../base/index.js';
+import { toErrorRecord, toIsobarError, type Clock, type Logger } from '../base/index.js';
 import type { OldestPending, TopologyPhase } from '../coordination/index.js';
 import { Doorbell, H_TARGET_GENERATION } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
@@ -16,6 +16,7 @@ import { P_LAG_MS, P_TURNS } from './counters.js';
 import { CycleLevels } from './cycle-levels.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
+import { LeavingTasks } from './leaving-tasks.js';
 import type { SpoutExecutor } from './spout-executor.js';
 import type { ThreadContext } from './thread-context.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
@@ -38,7 +39,7 @@ export interface ExecutorThreadOptions {
   readonly factory: ExecutorFactory;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly post: (message: FromThread) => void;
+  readonly post: (message: FromThread, transfer?: ArrayBuffer[]) => void;
   /** The thread cannot go on. */
   readonly onBroken: (error: unknown) => void;
 }
@@ -51,10 +52,12 @@ export class ExecutorThread {
   readonly #tasks: ThreadTasks;
   readonly #routes: ThreadRoutes;
   readonly #cycleLevels: CycleLevels;
+  readonly #leaving: LeavingTasks;
   readonly #progress: Int32Array;
   #phase: TopologyPhase = { kind: 'active' };
   #stopping = false;
   #wakeRequested = false;
+  #isFlushAsked = false;
   #drainOrigin: number | null = null;
   #nextMaintenanceMs = 0;
   #nextReportMs = 0;
@@ -79,12 +82,23 @@ export class ExecutorThread {
       factory: options.factory,
       onChanged: () => this.#routes.connect(this.#executors),
       onStarted: (tasks) => this.#onStarted(tasks),
+      onPrepared: (task) => options.post({ kind: 'prepared', task }),
+      onFailed: (task, error) => this.#onStartFailed(task, error),
       onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
       onBroken: (error) => options.onBroken(error),
     });
     this.#cycleLevels = new CycleLevels(options.context.cycles, options.factory.edges);
+    this.#leaving = new LeavingTasks({
+      factory: options.factory,
+      tasks: this.#tasks,
+      isSending: (task) => this.#routes.held.hasRowOf(task),
+      post: options.post,
+    });
     this.#progress = options.context.options.progress;
-    const receiver = new FrameReceiver(options.context, options.factory, options.post);
+    const receiver = new FrameReceiver(options.context, options.factory, {
+      post: options.post,
+      onPassed: (task, id, endpoint) => this.#leaving.onPassed(task, id, endpoint),
+    });
     this.#onFrame = (words, at, bytes, byteStart) => {
       if (words[at + H_TARGET_GENERATION] !== this.#start.generation) return;
       const origin = this.#drainOrigin;
@@ -108,9 +122,22 @@ export class ExecutorThread {
       case 'start-tasks':
         this.#tasks.start(message.tasks);
         break;
+      case 'go':
+        this.#tasks.go(message.task);
+        break;
       case 'stop-tasks':
         // Not awaited: user code that closes slowly must not hold up what comes next.
+        for (const task of message.tasks) this.#leaving.forget(task);
         void this.#tasks.stop(message.tasks);
+        break;
+      case 'flush':
+        this.#isFlushAsked = true;
+        break;
+      case 'finish-task':
+        this.#leaving.finish(message, performance.now());
+        break;
+      case 'keep-task':
+        this.#leaving.keep(message.task);
         break;
       case 'routes':
         this.#applyRoutes(message);
@@ -149,12 +176,17 @@ export class ExecutorThread {
       for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);
       if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
       work += this.#runDue(turnMs);
-      this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.links, false);
+      this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, false);
+      this.#leaving.advance(turnMs);
       const nowMs = performance.now();
       let flushed = true;
       if (work === 0 || nowMs - lastFlushMs >= flushMs) {
         flushed = this.#flush();
         lastFlushMs = nowMs;
+        if (flushed && this.#isFlushAsked) {
+          this.#isFlushAsked = false;
+          this.#options.post({ kind: 'flushed' });
+        }
       }
       if (work === 0) {
         await this.#idle(flushed);
@@ -185,7 +217,7 @@ export class ExecutorThread {
   }
 
   #nextDueMs(): number {
-    let due = this.#nextMaintenanceMs;
+    let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs);
     for (const bolt of this.#tasks.bolts) due = Math.min(due, bolt.nextTickMs);
     for (const spout of this.#tasks.spouts) due = Math.min(due, spout.retryAtMs);
     return due;
@@ -204,6 +236,12 @@ export class ExecutorThread {
     let done = true;
     for (const link of this.#routes.links) if (!link.flush()) done = false;
     return done;
+  }
+
+  #onStartFailed(task: number, error: unknown): void {
+    const where = `component "${this.#options.factory.componentOf(task)}", task ${task}, prepare`;
+    const fault = toIsobarError(error, 'USER_CODE_FAILED', { where });
+    this.#options.post({ kind: 'start-failed', task, error: toErrorRecord(fault) });
   }
 
   #onStarted(created: readonly CreatedTask[]): void {
@@ -309,7 +347,7 @@ export class ExecutorThread {
       }
     }
     if (this.#context.routesStand) this.#replayLost(false);
-    this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.links, true);
+    this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, true);
     if (nowMs >= this.#nextPositionsMs) {
       this.#nextPositionsMs = nowMs + this.#context.options.settings['spout.position-interval'];
       this.#postPositions();

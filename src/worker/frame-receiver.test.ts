@@ -112,7 +112,13 @@ function receiver(): Received {
   }
   const link = { onGrant: (creditClass: number, cost: number) => grants.push([creditClass, cost]) };
   context.links.set(5, link as unknown as Link);
-  return { receiver: new FrameReceiver(context, factory, post), factory, posted, rows, grants };
+  return {
+    receiver: new FrameReceiver(context, factory, { post, onPassed: () => undefined }),
+    factory,
+    posted,
+    rows,
+    grants,
+  };
 }
 
 /** A frame of three rows: one anchored to one root, one to two, and an end mark. */

@@ -22,6 +22,11 @@ import {
   KIND_DATA,
   KIND_FAIL,
   KIND_PRESSURE,
+  KIND_MOVE,
+  MOVE_CUT,
+  MOVE_PASS,
+  MOVE_PASSED,
+  MOVE_WORDS,
   R_BLOB_BYTES,
   R_ROOT_GENERATION,
   R_ROOT_SEQUENCE,
@@ -40,16 +45,22 @@ import type { Edge } from './outputs.js';
 import { SEVERAL, SEVERAL_WORDS, type ThreadContext } from './thread-context.js';
 import type { FromThread } from './thread-messages.js';
 
+export interface FrameReceiverOptions {
+  post(message: FromThread): void;
+  /** All rows that a task of this thread had sent to an endpoint are in the queues of their receivers. */
+  onPassed(task: number, id: number, endpoint: number): void;
+}
+
 export class FrameReceiver {
   readonly #context: ThreadContext;
   readonly #factory: ExecutorFactory;
-  readonly #post: (message: FromThread) => void;
+  readonly #options: FrameReceiverOptions;
   readonly #reader = new ByteReader();
 
-  constructor(context: ThreadContext, factory: ExecutorFactory, post: (message: FromThread) => void) {
+  constructor(context: ThreadContext, factory: ExecutorFactory, options: FrameReceiverOptions) {
     this.#context = context;
     this.#factory = factory;
-    this.#post = post;
+    this.#options = options;
   }
 
   /** A frame of a thread of this worker, by the id of its endpoint. */
@@ -77,6 +88,10 @@ export class FrameReceiver {
             root.onFail(words[row + 2]!, reason, words[row + 4]!);
         }
         return;
+      case KIND_MOVE:
+        for (let i = 0, row = first; i < count; i++, row += MOVE_WORDS)
+          this.#receiveMark(words[row]!, words[row + 1]!, words[row + 2]!, origin);
+        return;
       case KIND_CREDIT: {
         const link = this.#context.links.get(origin);
         for (let i = 0, row = first; i < count; i++, row += CREDIT_WORDS)
@@ -97,11 +112,24 @@ export class FrameReceiver {
     } catch (error) {
       const fault = toIsobarError(error);
       if (fault.code !== 'PEER_PROTOCOL_ERROR') throw error;
-      this.#post({
+      this.#options.post({
         kind: 'broken-frame',
         session: words[at + H_TARGET_THREAD]!,
         error: toErrorRecord(fault),
       });
+    }
+  }
+
+  #receiveMark(mark: number, task: number, id: number, origin: number): void {
+    switch (mark) {
+      case MOVE_CUT:
+        return this.#options.post({ kind: 'cut', task, id, endpoint: origin });
+      case MOVE_PASS:
+        return this.#context.answerPass(origin, task, id);
+      case MOVE_PASSED:
+        return this.#options.onPassed(task, id, origin);
+      default:
+        throw broken('a mark of a move', `${mark} for task ${task}`);
     }
   }
 

@@ -7,7 +7,8 @@
  * L2  A row leaves only while its component's credit is positive; it costs 1 + one per 4 KB. Acks, failures and grants
  *     never wait for credit.
  * L3  A gate is blocked exactly while its component has no credit or rows are held for it.
- * L4  A batch that is partly in the ring is not changed until all of it is (frames larger than the ring go in pieces).
+ * L4  A mark of a planned move leaves behind all rows that were sent before it and concern it. It never waits for credit.
+ * L5  A batch that is partly in the ring is not changed until all of it is (frames larger than the ring go in pieces).
  */
 import {
   AckBatch,
@@ -18,13 +19,16 @@ import {
   KIND_DATA,
   KIND_FAIL,
   KIND_PRESSURE,
+  KIND_MOVE,
+  MOVE_PASS,
+  MoveBatch,
   OutBatch,
   type RingWriter,
   type RowCodec,
   SUBSCRIPTION_MASK,
 } from '../messaging/index.js';
 import type { Row } from '../topology/index.js';
-import { RowQueue } from './row-queue.js';
+import { Q_SOURCE_TASK, RowQueue } from './row-queue.js';
 
 /** Tells an executor that one of its targets takes no more rows for now. */
 export class Gate {
@@ -124,6 +128,9 @@ export class Link {
   readonly #fails = new AckBatch(256, KIND_FAIL);
   readonly #grants: CreditBatch;
   readonly #pressure: CreditBatch;
+  readonly #moves = new MoveBatch();
+  /** Marks that rows have to leave before. */
+  #marks: { readonly mark: number; readonly task: number; readonly id: number }[] = [];
   readonly #credit: Int32Array;
   readonly #gates: Gate[];
   readonly #held: (RowQueue | undefined)[];
@@ -245,11 +252,32 @@ export class Link {
     this.#updateGate(creditClass);
   }
 
+  /** Sends a mark of a planned move (L4). */
+  mark(mark: number, task: number, id: number): void {
+    this.#marks.push({ mark, task, id });
+  }
+
+  /** Takes out the rows for one task that have not left yet, in order. */
+  takeHeldFor(task: number): RowQueue[] {
+    return this.#held.flatMap((held, creditClass) => {
+      if (held === undefined || held.size === 0) return [];
+      const taken = held.takeTask(task);
+      this.#heldTotal -= taken.size;
+      taken.some((words, at) => {
+        if ((words[at]! & EXTRA_MARK) !== 0) this.#heldExtra[creditClass]!--;
+        return false;
+      });
+      this.#updateGate(creditClass);
+      return [taken];
+    });
+  }
+
   /** Writes out what waits; returns whether nothing is left. */
   flush(): boolean {
     let empty = this.#flushControl();
     if (this.#heldTotal > 0) this.#releaseHeld();
     if (this.#batch.rows > 0) empty = this.#flushData() && empty;
+    if (this.#marks.length > 0 || this.#moves.count > 0) empty = this.#flushMarks() && empty;
     return empty && this.#heldTotal === 0;
   }
 
@@ -275,6 +303,7 @@ export class Link {
     this.#options.port.release(this.#fails);
     this.#options.port.release(this.#grants);
     this.#options.port.release(this.#pressure);
+    this.#options.port.release(this.#moves);
     for (const gate of this.#gates) gate.blocked = true;
   }
 
@@ -390,7 +419,19 @@ export class Link {
     );
   }
 
-  #flushBatch(batch: AckBatch | CreditBatch, kind: number): boolean {
+  #flushMarks(): boolean {
+    if (this.#batch.rows > 0) return false;
+    const waiting = this.#marks.filter(({ mark, task }) => mark === MOVE_PASS && this.#holdsRowOf(task));
+    for (const one of this.#marks) if (!waiting.includes(one)) this.#moves.add(one.mark, one.task, one.id);
+    this.#marks = waiting;
+    return this.#flushBatch(this.#moves, KIND_MOVE) && waiting.length === 0;
+  }
+
+  #holdsRowOf(sourceTask: number): boolean {
+    return this.someHeld((words, at) => words[at + Q_SOURCE_TASK] === sourceTask);
+  }
+
+  #flushBatch(batch: AckBatch | CreditBatch | MoveBatch, kind: number): boolean {
     const { sourceThread, sourceGeneration, port, peer } = this.#options;
     // Entries that came in while a frame was waiting make another one.
     while (batch.count > 0) {

@@ -10,6 +10,7 @@ const routes = (
   senders: number[],
   receivers: number[],
   peers: number[] = [],
+  held: number[] = [],
 ): Parameters<typeof preferredTargets>[2] => {
   const endpointOfTask = new Int32Array(10 + receivers.length).fill(-1);
   senders.forEach((endpoint, i) => (endpointOfTask[1 + i] = endpoint));
@@ -18,7 +19,7 @@ const routes = (
     id,
     peer: peers.includes(id) ? 0 : -1,
   }));
-  return { endpointOfTask, endpoints };
+  return { endpointOfTask, endpoints, held: held.map((task) => ({ task })) };
 };
 const tasksOf = (count: number) => () => ({ component: 's', first: 1, last: count });
 
@@ -42,6 +43,23 @@ describe('preferredTargets', () => {
     expect([...preferredTargets(edge('local-or-shuffle', 3), 1, inWorker, tasksOf(2))!]).toEqual([0, 1]);
     const elsewhere = routes([0, 1], [2, 2], [2]);
     expect(preferredTargets(edge('local-or-shuffle', 2), 1, elsewhere, tasksOf(2))).toBeNull();
+  });
+
+  it('leaves out tasks that are on their way, as long as there are others', () => {
+    const places: [number[], number[]] = [
+      [0, 1],
+      [0, 1, 0, 1],
+    ];
+    const chosen = (held: number[]): number[] | null => {
+      const found = preferredTargets(edge('shuffle', 4), 1, routes(...places, [], held), tasksOf(2));
+      return found === null ? null : [...found];
+    };
+    expect(chosen([])).toEqual([0, 2]);
+    expect(chosen([11])).toEqual([0, 2]);
+    expect(chosen([10])).toEqual([2]);
+    expect(chosen([10, 12])).toEqual([1, 3]);
+    expect(chosen([10, 11, 12, 13])).toEqual([0, 2]);
+    expect(chosen([99])).toEqual([0, 2]);
   });
 
   it('leaves other groupings alone', () => {

@@ -9,20 +9,42 @@ import type { Edge } from './outputs.js';
  * Indexes (from 0) of the receiving tasks that the sending task should use; null: all.
  *
  * `shuffle` keeps to its own thread where every thread with senders has the same number of receivers per sender;
- * `local-or-shuffle` keeps to its own worker if that has any receiver (Storm's rule).
+ * `local-or-shuffle` keeps to its own worker if that has any receiver (Storm's rule). Both leave out tasks that are on
+ * their way to another place while there are others.
  */
 export function preferredTargets(
   edge: Edge,
   sourceTask: number,
-  routes: {
-    readonly endpointOfTask: Int32Array;
-    /** `peer` −1: a thread of this worker. */
-    readonly endpoints: readonly { readonly id: number; readonly peer: number }[];
-  },
+  routes: PlacesOfTasks,
   tasksOf: (component: string) => ComponentTasks | undefined,
 ): Int32Array | null {
   const kind = edge.grouping.kind;
   if (kind !== 'shuffle' && kind !== 'local-or-shuffle') return null;
+  const near = nearTargets(edge, kind, sourceTask, routes, tasksOf);
+  if (routes.held.length === 0) return near;
+  const onTheirWay = new Set(routes.held.map(({ task }) => task - edge.firstTask));
+  const stays = (target: number): boolean => !onTheirWay.has(target);
+  const nearThatStay = near?.filter(stays) ?? new Int32Array(0);
+  if (nearThatStay.length > 0) return nearThatStay;
+  const all = Int32Array.from({ length: edge.taskCount }, (_, i) => i).filter(stays);
+  return all.length === 0 || all.length === edge.taskCount ? near : all;
+}
+
+export interface PlacesOfTasks {
+  readonly endpointOfTask: Int32Array;
+  /** `peer` −1: a thread of this worker. */
+  readonly endpoints: readonly { readonly id: number; readonly peer: number }[];
+  /** Tasks on their way. */
+  readonly held: readonly { readonly task: number }[];
+}
+
+function nearTargets(
+  edge: Edge,
+  kind: 'shuffle' | 'local-or-shuffle',
+  sourceTask: number,
+  routes: PlacesOfTasks,
+  tasksOf: (component: string) => ComponentTasks | undefined,
+): Int32Array | null {
   const { endpointOfTask } = routes;
   const own = endpointOfTask[sourceTask] ?? -1;
   if (own < 0) return null;

@@ -24,6 +24,7 @@ import {
   C_FAILED,
   C_FAILURES_BY_REASON,
   C_GENERATION,
+  C_MOVABLE,
   C_PENDING,
   C_REPLAYED,
   C_REPLAYS_BY_REASON,
@@ -101,6 +102,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   #writeRetryMs = 0;
   #emits = 0;
   #reading = true;
+  #stay: 'stays' | 'leaving' | 'left' = 'stays';
+  readonly #isMovable: boolean;
   #endMarksSent = false;
   #quietTold = false;
   #storedIndex = -1;
@@ -121,7 +124,10 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     deadLetters: DeadLetterWriter;
     /** Crashes of this task's thread since it last made progress. */
     crashes: number;
+    /** Declared movable. */
+    movable: boolean;
   }) {
+    this.#isMovable = options.movable;
     this.#cautiousRows = options.crashes >= CAUTIOUS_AFTER_CRASHES ? CAUTIOUS_ROWS : 0;
     this.#suspectCrashes = Math.max(0, options.crashes - CAUTIOUS_AFTER_CRASHES);
     this.number = options.number;
@@ -132,6 +138,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.counters = options.block.counters;
     this.generation = options.generation;
     this.counters[C_GENERATION] = options.generation;
+    // Until a row without position shows that it is not.
+    this.counters[C_MOVABLE] = 1;
     this.#completeSketch = options.block.sketch;
     this.#deadLetters = options.deadLetters;
     const settings = options.context.options.settings;
@@ -153,6 +161,11 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** A low-level source emits. */
   emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void {
+    if (this.#stay === 'left') {
+      // Pushed by a source that is about to be closed: it is read again at the new place, or is the source's to keep.
+      if (options?.id !== undefined) this.source.fail(options.id, 'moved');
+      return;
+    }
     // First what may throw: a row that is refused here was never read, so no position may wait for it.
     const outputs = streamOf(this, stream);
     const canonical = canonicalRow(this, outputs, row);
@@ -182,7 +195,12 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         done++;
         continue;
       }
-      if (!this.#reading || this.ledger.pending + this.#unwritten.length >= this.#pendingLimit) break;
+      if (
+        !this.#reading ||
+        this.#stay !== 'stays' ||
+        this.ledger.pending + this.#unwritten.length >= this.#pendingLimit
+      )
+        break;
       progress[P_CALLS]!++;
       if (this.source.isLowLevel) {
         progress[P_IN_CALL] = IN_NEXT;
@@ -246,6 +264,36 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.#updateState();
   }
 
+  /** About to leave: reads no more, and what is pending goes on to its end; or not leaving after all. */
+  setLeaving(isLeaving: boolean): void {
+    this.#stay = isLeaving ? 'leaving' : 'stays';
+    this.#updateState();
+  }
+
+  /** No tree is pending and no row waits to be emitted again. */
+  get isDone(): boolean {
+    return this.ledger.pending + this.#waitingRows === 0;
+  }
+
+  /** Takes nothing from its source any more; another place goes on at `resumePosition`. */
+  leave(): void {
+    this.#stay = 'left';
+    this.context.options.aloneMarks.clear(this.number);
+  }
+
+  /** Rows without position that are still pending: their source is told that they have failed. */
+  failUnread(): void {
+    const rows: SpoutRow[] = [];
+    this.ledger.forEachPending((_sequence, row) => rows.push(row));
+    for (const { id, readIndex } of rows)
+      if (readIndex < 0 && id !== undefined) this.source.fail(id, 'moved');
+  }
+
+  /** Behind the last row up to which all is done. */
+  get resumePosition(): unknown {
+    return this.#tracker.committed?.position ?? this.source.from;
+  }
+
   /** The position to store, if it has moved on since the last call. */
   takePosition(): StoredPosition | undefined {
     const committed = this.#tracker.committed;
@@ -290,6 +338,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     id: unknown,
     direct: number | undefined,
   ): SpoutRow {
+    if (readIndex < 0 && !this.#isMovable) this.counters[C_MOVABLE] = 0;
     return {
       row,
       stream,
@@ -467,9 +516,12 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     }
   }
 
+  get #waitingRows(): number {
+    return this.#replays.length - this.#replayAt + this.#alone.length + this.#unwritten.length;
+  }
+
   #updateState(): void {
-    const waiting = this.#replays.length - this.#replayAt + this.#alone.length + this.#unwritten.length;
-    const pending = this.ledger.pending + waiting + (this.#reading ? this.source.buffered : 0);
+    const pending = this.ledger.pending + this.#waitingRows + (this.#reading ? this.source.buffered : 0);
     const ended = this.source.ended && this.source.buffered === 0;
     this.counters[C_PENDING] = pending;
     const treesBefore = this.counters[C_TREES]!;

@@ -11,6 +11,9 @@ import {
   type Logger,
 } from '../base/index.js';
 import type {
+  Handover,
+  StateCopy,
+  StateFile,
   StoredPosition,
   TopologyPhase,
   WorkerHeartbeat,
@@ -26,6 +29,7 @@ const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export interface SupervisorLinkHandlers {
   onAssignment(assignment: Assignment): void;
+  onHandovers(handovers: readonly Handover[]): void;
   onPhase(phase: TopologyPhase): void;
   onStop(): void;
   /** The slot belongs to another worker now: this one must end. */
@@ -85,6 +89,21 @@ export class SupervisorLink {
     return (await this.#ask('next-generation', null)) as number;
   }
 
+  /** Gives a file with the state of a task to the supervisor, which keeps it as a blob; resolves to its hash. */
+  async storeState(file: StateFile): Promise<string> {
+    return (await this.#ask('store-state', file, isRefusal)) as string;
+  }
+
+  /** Resolves when a file with that state is at `path`. @throws TASK_STATE_MISSING, STATE_DIRECTORY_UNUSABLE */
+  async fetchState(copy: StateCopy): Promise<void> {
+    await this.#ask('fetch-state', copy, isRefusal);
+  }
+
+  /** Resolves when that step of a move is on record. */
+  async handOver(handovers: readonly Handover[]): Promise<void> {
+    await this.#ask('hand-over', handovers);
+  }
+
   async readPositions(): Promise<readonly StoredPosition[]> {
     return (await this.#ask('read-positions', null)) as readonly StoredPosition[];
   }
@@ -93,6 +112,14 @@ export class SupervisorLink {
   storePositions(positions: readonly StoredPosition[]): void {
     for (const position of positions) this.#positions.set(position.task, position);
     void this.#storeQueued();
+  }
+
+  /** Resolves when all positions that are queued now are stored. */
+  async positionsStored(): Promise<void> {
+    while (this.#positions.size > 0 || this.#storing) {
+      await this.#storeQueued();
+      await new Promise<void>((resolve) => setTimeout(resolve, 1));
+    }
   }
 
   /** Resolves when all queued positions are stored, or after `timeoutMs`. */
@@ -136,8 +163,12 @@ export class SupervisorLink {
     return this.#channel !== undefined;
   }
 
-  /** Asks until it is answered; only a closed link or a refusal ends it. */
-  async #ask(method: string, body: unknown): Promise<unknown> {
+  /** Asks until it is answered; what `isFinal` says so of is an answer, too. */
+  async #ask(
+    method: string,
+    body: unknown,
+    isFinal: (error: unknown) => boolean = () => false,
+  ): Promise<unknown> {
     for (;;) {
       const channel = this.#channel;
       if (channel === undefined) {
@@ -147,6 +178,7 @@ export class SupervisorLink {
       try {
         return await channel.request(method, body, { timeoutMs: REQUEST_TIMEOUT_MS });
       } catch (error) {
+        if (isFinal(error)) throw error;
         this.#logger.warn('supervisor.request-failed', { method, message: String(error) });
         await new Promise<void>((resolve) => setTimeout(resolve, RECONNECT_MS));
       }
@@ -167,6 +199,7 @@ export class SupervisorLink {
         })) as WorkerWelcome;
         this.#channel = channel;
         this.#handlers.onPresence(true);
+        this.#handlers.onHandovers(welcome.handovers);
         this.#handlers.onAssignment(welcome.assignment);
         this.#handlers.onPhase(welcome.phase);
         for (const resolve of this.#waiting.splice(0)) resolve();
@@ -190,6 +223,9 @@ export class SupervisorLink {
       case 'assignment':
         this.#handlers.onAssignment(body as Assignment);
         break;
+      case 'handovers':
+        this.#handlers.onHandovers(body as readonly Handover[]);
+        break;
       case 'phase':
         this.#handlers.onPhase(body as TopologyPhase);
         break;
@@ -208,4 +244,9 @@ export class SupervisorLink {
     this.#handlers.onPresence(false);
     void this.#connect();
   }
+}
+
+/** The answer of a supervisor that is there and cannot do it: asking again changes nothing soon. */
+function isRefusal(error: unknown): boolean {
+  return hasCode(error, 'STATE_DIRECTORY_UNUSABLE') || hasCode(error, 'TASK_STATE_MISSING');
 }

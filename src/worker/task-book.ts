@@ -3,7 +3,7 @@
  * of it. What tasks that have left have counted stays in the sums, so that no total of this worker goes backwards.
  */
 import { toSketchPairs } from '../base/index.js';
-import type { ComponentReport, TaskReport } from '../coordination/index.js';
+import type { ComponentReport, TaskCounts, TaskReport } from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 import {
   allocateCounters,
@@ -15,6 +15,7 @@ import {
   C_FAILED,
   C_FAILURES_BY_REASON,
   C_GENERATION,
+  C_MOVABLE,
   C_PENDING,
   C_QUEUED,
   C_REPLAYED,
@@ -37,21 +38,41 @@ export interface HostedTask {
   readonly block: CounterBlock;
   /** Crashes of its thread since a row of it last got through (spouts). */
   crashes: number;
+  /** `placed`: its thread has not been told yet. */
+  state: 'placed' | 'starting' | 'running';
 }
 
 export class TaskBook {
   readonly #tasks = new Map<number, HostedTask>();
+  /** Sums over tasks that have gone, by component. */
+  readonly #former = new Map<string, { readonly isSpout: boolean; readonly block: CounterBlock }>();
 
   add(task: number, component: string, isSpout: boolean, thread: number): HostedTask {
     const counters = allocateCounters();
     const block = openCounters(counters);
-    const hosted: HostedTask = { task, component, isSpout, thread, counters, block, crashes: 0 };
+    const hosted: HostedTask = {
+      task,
+      component,
+      isSpout,
+      thread,
+      counters,
+      block,
+      crashes: 0,
+      state: 'placed',
+    };
     this.#tasks.set(task, hosted);
     return hosted;
   }
 
+  /** A task is not here any more; what it has counted stays. */
   remove(task: number): void {
+    const hosted = this.#tasks.get(task);
+    if (hosted === undefined) return;
     this.#tasks.delete(task);
+    const { component, isSpout, block } = hosted;
+    const former = this.#former.get(component);
+    if (former === undefined) this.#former.set(component, { isSpout, block: copyOf(block) });
+    else addTo(former.block, block);
   }
 
   get(task: number): HostedTask | undefined {
@@ -85,6 +106,7 @@ export class TaskBook {
   /** Sums over all tasks, for the watch over a worker that does nothing. */
   activity(): { readonly progress: number; readonly queued: number; readonly pendingTrees: number } {
     let [progress, queued, pendingTrees] = [0, 0, 0];
+    for (const { block } of this.#former.values()) progress += block.counters[C_EXECUTED]!;
     for (const { counters } of this.#blocks()) {
       for (const field of [C_EMITTED, C_EXECUTED, C_ACKED, C_FAILED]) progress += counters[field]!;
       queued += counters[C_QUEUED]!;
@@ -94,7 +116,7 @@ export class TaskBook {
   }
 
   taskReports(): TaskReport[] {
-    return this.all().map(({ task, component, block: { counters } }): TaskReport => {
+    return this.all().map(({ task, component, state, block: { counters } }): TaskReport => {
       const at = (field: number): number => counters[field]!;
       return {
         task,
@@ -112,21 +134,24 @@ export class TaskBook {
         ended: at(C_ENDED) === 1,
         stopped: at(C_STOPPED) === 1,
         generation: at(C_GENERATION),
+        movable: at(C_MOVABLE) === 1,
+        isRunning: state === 'running',
       };
     });
   }
 
   componentReports(userCounters: (component: string) => Record<string, number>): ComponentReport[] {
-    const byComponent = new Map<string, HostedTask[]>();
-    for (const hosted of this.#tasks.values()) {
-      const list = byComponent.get(hosted.component);
-      if (list === undefined) byComponent.set(hosted.component, [hosted]);
-      else list.push(hosted);
+    const byComponent = new Map<string, { readonly isSpout: boolean; readonly blocks: CounterBlock[] }>();
+    for (const [component, { isSpout, block }] of this.#former)
+      byComponent.set(component, { isSpout, blocks: [block] });
+    for (const { component, isSpout, block } of this.#tasks.values()) {
+      const known = byComponent.get(component);
+      if (known === undefined) byComponent.set(component, { isSpout, blocks: [block] });
+      else known.blocks.push(block);
     }
-    return [...byComponent].map(([component, tasks]) => {
-      const blocks = tasks.map(({ block }) => block);
+    return [...byComponent].map(([component, { isSpout, blocks }]) => {
       const latency = toSketchPairs(sumSketches(blocks));
-      const isSpout = tasks[0]!.isSpout;
+      const former = this.#former.get(component);
       return {
         component,
         executeMicros: isSpout ? [] : latency,
@@ -134,6 +159,7 @@ export class TaskBook {
         failures: sumReasons(blocks, C_FAILURES_BY_REASON),
         replays: sumReasons(blocks, C_REPLAYS_BY_REASON),
         counters: userCounters(component),
+        ...(former === undefined ? {} : { departed: countsOf(former.block) }),
       };
     });
   }
@@ -161,6 +187,43 @@ export function rangesOf(tasks: Iterable<number>): ExecutorRange[] {
     else ranges.push([task, task]);
   }
   return ranges;
+}
+
+/** Totals only: depths and flags of a task that is gone mean nothing. */
+const TOTALS = [
+  C_EMITTED,
+  C_TRANSFERRED,
+  C_EXECUTED,
+  C_ACKED,
+  C_FAILED,
+  C_REPLAYED,
+  C_DEAD_LETTERS,
+  C_UNREPLAYABLE,
+  ...FAILURE_REASONS.flatMap((_, place) => [C_FAILURES_BY_REASON + place, C_REPLAYS_BY_REASON + place]),
+];
+
+function copyOf(block: CounterBlock): CounterBlock {
+  const copy = openCounters(allocateCounters());
+  addTo(copy, block);
+  return copy;
+}
+
+function addTo(sum: CounterBlock, { counters, sketch }: CounterBlock): void {
+  for (const field of TOTALS) sum.counters[field]! += counters[field]!;
+  for (let i = 0; i < sketch.length; i++) sum.sketch[i]! += sketch[i]!;
+}
+
+function countsOf({ counters }: CounterBlock): TaskCounts {
+  return {
+    emitted: counters[C_EMITTED]!,
+    transferred: counters[C_TRANSFERRED]!,
+    executed: counters[C_EXECUTED]!,
+    acked: counters[C_ACKED]!,
+    failed: counters[C_FAILED]!,
+    replayed: counters[C_REPLAYED]!,
+    deadLetters: counters[C_DEAD_LETTERS]!,
+    unreplayable: counters[C_UNREPLAYABLE]!,
+  };
 }
 
 function sumSketches(blocks: readonly CounterBlock[]): Int32Array {

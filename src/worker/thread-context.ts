@@ -9,7 +9,7 @@ import {
   type ComponentDescription,
   type Row,
 } from '../topology/index.js';
-import { EXTRA_MARK } from '../messaging/index.js';
+import { EXTRA_MARK, MOVE_PASSED } from '../messaging/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { FAILURE_REASONS } from './counters.js';
@@ -85,6 +85,9 @@ export class ThreadContext {
   /** By task number. */
   readonly localTargets: (LocalTarget | undefined)[] = [];
   readonly localRoots: (LocalRoot | undefined)[] = [];
+  /** Targets that stand in for tasks on their way, in `localTargets`, and what stands there without them. */
+  readonly #standIns = new Map<number, LocalTarget>();
+  readonly #ownTargets = new Map<number, LocalTarget>();
   /** Link by task number; undefined for tasks of this thread and for tasks that are nowhere. */
   linkOfTask: (Link | undefined)[] = [];
   /** By endpoint id. */
@@ -95,6 +98,8 @@ export class ThreadContext {
   newestEndpoint = -1;
   /** Credit for rows of endpoints that routes have not named yet, by endpoint and credit class. */
   readonly #earlyGrants = new Map<number, Map<number, number>>();
+  /** Senders that wait to hear that rows have passed, by endpoint. */
+  readonly #earlyPasses = new Map<number, readonly (readonly [task: number, id: number])[]>();
   /**
    * Acks and failures for roots that are nowhere now: rows can be here before the routes that say where their roots are.
    * Bounded by the rows that were received; a root that comes back is another generation and ignores them.
@@ -134,14 +139,38 @@ export class ThreadContext {
     return this.options.topology.description.components[this.componentIndex.get(id)!]!;
   }
 
+  /** A task of this thread takes rows, or (undefined) does not any more. */
+  setTarget(task: number, target: LocalTarget | undefined): void {
+    if (target === undefined) this.#ownTargets.delete(task);
+    else this.#ownTargets.set(task, target);
+    this.localTargets[task] = this.#standIns.get(task) ?? target;
+  }
+
+  /** Rows for a task go to `standIn`, wherever the task is; undefined: to the task again. */
+  setStandIn(task: number, standIn: LocalTarget | undefined): void {
+    if (standIn === undefined) this.#standIns.delete(task);
+    else this.#standIns.set(task, standIn);
+    this.localTargets[task] = standIn ?? this.#ownTargets.get(task);
+  }
+
   addLink(link: Link): void {
     this.links.set(link.id, link);
     this.newestEndpoint = Math.max(this.newestEndpoint, link.id);
     for (const [number, cycle] of this.cycles.entries()) if (cycle.isPressed) link.setPressure(number, true);
     const early = this.#earlyGrants.get(link.id);
-    if (early === undefined) return;
     this.#earlyGrants.delete(link.id);
-    for (const [creditClass, cost] of early) link.grant(creditClass, cost);
+    for (const [creditClass, cost] of early ?? []) link.grant(creditClass, cost);
+    const asked = this.#earlyPasses.get(link.id);
+    this.#earlyPasses.delete(link.id);
+    for (const [task, id] of asked ?? []) link.mark(MOVE_PASSED, task, id);
+  }
+
+  /** Tells a sender that the rows of a moving task have passed; a sender that routes do not name yet hears it later. */
+  answerPass(origin: number, task: number, id: number): void {
+    const link = this.links.get(origin);
+    if (link !== undefined) link.mark(MOVE_PASSED, task, id);
+    else if (origin > this.newestEndpoint)
+      this.#earlyPasses.set(origin, [...(this.#earlyPasses.get(origin) ?? []), [task, id]]);
   }
 
   /**

@@ -36,6 +36,10 @@ export class ThreadHost {
   readonly started = new Set<number>();
   loaded = false;
   gone = false;
+  /** Tasks waited for it when it was made: its generation serves their first life. */
+  hadTasks = false;
+  /** It has no tasks any more and is about to be ended. */
+  isLeaving = false;
   readonly bornMs: number;
   readonly #thread: Thread;
   readonly #toThread: RingWriter;

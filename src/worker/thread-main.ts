@@ -28,7 +28,7 @@ import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
 
 const start = workerData as ThreadStart;
 const port = parentPort!;
-const post = (message: FromThread): void => port.postMessage(message);
+const post = (message: FromThread, transfer?: ArrayBuffer[]): void => port.postMessage(message, transfer);
 const crash = createCrash(post);
 
 /** Messages that come while the code is loading. */

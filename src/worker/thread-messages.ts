@@ -32,6 +32,36 @@ export interface TaskStart {
   readonly position: StoredPosition | undefined;
   /** Crashes since a row of it last got through (spouts). */
   readonly crashes: number;
+  /** What `save` returned at its former place, as structured-clone data. */
+  readonly saved:
+    | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+    | { readonly kind: 'file'; readonly path: string }
+    | null;
+  /**
+   * It has come from another place: a start that fails is told and harms nobody else here, and it takes rows only once
+   * the main thread has said `go`.
+   */
+  readonly isArrival: boolean;
+}
+
+/** Rows for this task are held by their senders while it is on its way. */
+export interface HeldTask {
+  readonly task: number;
+  /** Number of the move, to tell marks of one from those of another. */
+  readonly id: number;
+}
+
+/** What a task that has finished its rows leaves behind. */
+export interface SavedTask {
+  readonly task: number;
+  readonly id: number;
+  /** `bytes`: what `save` returned, as structured-clone data. `failed`: it is as if nobody had asked. */
+  readonly state:
+    | { readonly kind: 'none' }
+    | { readonly kind: 'saved'; readonly bytes: Uint8Array<ArrayBuffer> }
+    | { readonly kind: 'failed'; readonly error: ErrorRecord };
+  /** Spouts: where to go on. */
+  readonly position: unknown;
 }
 
 /** One destination thread as an executor thread sees it. */
@@ -54,6 +84,8 @@ export type ToThread =
   /** Which tasks share an executor from now on; those that run stay as they are. */
   | { readonly kind: 'executors'; readonly ranges: readonly ExecutorRange[] }
   | { readonly kind: 'start-tasks'; readonly tasks: readonly TaskStart[] }
+  /** A prepared arrival takes rows from now on. */
+  | { readonly kind: 'go'; readonly task: number }
   /** At once: rows that wait for these tasks fail as moved. */
   | { readonly kind: 'stop-tasks'; readonly tasks: readonly number[] }
   | {
@@ -63,9 +95,16 @@ export type ToThread =
       readonly endpoints: readonly EndpointRoute[];
       /** Endpoint id by task number; -1: nowhere now. */
       readonly endpointOfTask: Int32Array;
+      readonly held: readonly HeldTask[];
       /** An endpoint was lost with this change: mark every pending tree. */
       readonly lost: boolean;
     }
+  /** No row for this task comes any more: it finishes what it has, for `limitMs` at most, and saves its state. */
+  | { readonly kind: 'finish-task'; readonly task: number; readonly id: number; readonly limitMs: number }
+  /** It goes on here after all. */
+  | { readonly kind: 'keep-task'; readonly task: number }
+  /** Say `flushed` when all that has been sent is in the rings. */
+  | { readonly kind: 'flush' }
   | { readonly kind: 'mark' }
   /** Nobody does anything: trees that are older than the message time-out fail, since no row of them is anywhere. */
   | { readonly kind: 'expire' }
@@ -82,10 +121,17 @@ export type FromThread =
   | { readonly kind: 'loaded' }
   /** The thread cannot run this topology at all. */
   | { readonly kind: 'unusable'; readonly error: ErrorRecord }
+  /** An arrival is there, and waits for `go`. */
+  | { readonly kind: 'prepared'; readonly task: number }
+  | { readonly kind: 'start-failed'; readonly task: number; readonly error: ErrorRecord }
   /** They take rows. */
   | { readonly kind: 'started'; readonly tasks: readonly number[] }
   /** They are closed. */
   | { readonly kind: 'stopped'; readonly tasks: readonly number[] }
+  /** A thread sends nothing more to a task of this thread that is to move. */
+  | { readonly kind: 'cut'; readonly task: number; readonly id: number; readonly endpoint: number }
+  | { readonly kind: 'flushed' }
+  | { readonly kind: 'task-saved'; readonly saved: SavedTask }
   | { readonly kind: 'routes-applied'; readonly version: number }
   | { readonly kind: 'positions'; readonly positions: readonly StoredPosition[] }
   | { readonly kind: 'error'; readonly error: ThreadError }

@@ -5,6 +5,7 @@
 import { toErrorRecord } from '../base/index.js';
 import { Doorbell, RingReader, RingWriter } from '../messaging/index.js';
 import type { ExecutorFactory } from './executor-factory.js';
+import { HeldTasks } from './held-tasks.js';
 import { Link, OutPort, type Gate } from './link.js';
 import { preferredTargets } from './local-preference.js';
 import type { Output } from './outputs.js';
@@ -28,6 +29,7 @@ export interface Inbound {
 export class ThreadRoutes {
   inbound: readonly Inbound[];
   links: readonly Link[] = [];
+  readonly held: HeldTasks;
   readonly #start: ThreadStart;
   readonly #factory: ExecutorFactory;
   readonly #post: (message: FromThread) => void;
@@ -38,6 +40,7 @@ export class ThreadRoutes {
     this.#start = start;
     this.#factory = factory;
     this.#post = post;
+    this.held = new HeldTasks(factory, post);
     const mainDoorbell = new Doorbell(start.mainDoorbell);
     this.#mainPort = new OutPort(new RingWriter(start.toMain, mainDoorbell));
     this.inbound = [{ reader: new RingReader(start.fromMain, mainDoorbell), endpoint: null }];
@@ -45,6 +48,17 @@ export class ThreadRoutes {
 
   /** Takes new routes in. Returns whether a task has come to another place. */
   apply(routes: RoutesMessage, executors: readonly RoutedExecutor[]): boolean {
+    const before = this.#routes?.endpointOfTask;
+    this.#renewLinks(routes);
+    this.#routes = routes;
+    const sendOn = this.held.apply(routes, this.#ownEndpoint(routes));
+    this.connect(executors);
+    sendOn();
+    this.#factory.context.deliverHomeless();
+    return routes.endpointOfTask.some((id, task) => id >= 0 && id !== before?.[task]);
+  }
+
+  #renewLinks(routes: RoutesMessage): void {
     const { context } = this.#factory;
     const alive = new Set(routes.endpoints.map((endpoint) => endpoint.id));
     for (const [id, link] of context.links) {
@@ -54,7 +68,6 @@ export class ThreadRoutes {
       for (const cycle of context.cycles) cycle.forget(id);
     }
     const inbound = this.inbound.filter(({ endpoint }) => endpoint === null || alive.has(endpoint));
-    const before = this.#routes?.endpointOfTask;
     for (const endpoint of routes.endpoints) {
       context.newestEndpoint = Math.max(context.newestEndpoint, endpoint.id - 1);
       if (context.links.has(endpoint.id)) continue;
@@ -69,10 +82,14 @@ export class ThreadRoutes {
     }
     this.inbound = inbound;
     this.links = [...context.links.values()];
-    this.#routes = routes;
-    this.connect(executors);
-    context.deliverHomeless();
-    return routes.endpointOfTask.some((id, task) => id >= 0 && id !== before?.[task]);
+  }
+
+  #ownEndpoint({ endpoints }: RoutesMessage): number {
+    const { index, generation } = this.#start;
+    const own = endpoints.find(
+      (endpoint) => endpoint.peer < 0 && endpoint.thread === index && endpoint.generation === generation,
+    );
+    return own?.id ?? -1;
   }
 
   /** Points tasks at links, restricts shuffles to near targets where that stays even, and renews the gates. */
@@ -81,6 +98,7 @@ export class ThreadRoutes {
     if (routes === undefined) return;
     const { context } = this.#factory;
     const { endpointOfTask } = routes;
+    const onTheirWay = new Set(routes.held.map(({ task }) => task));
     context.linkOfTask = [];
     for (let task = 0; task < endpointOfTask.length; task++) {
       context.linkOfTask[task] =
@@ -90,7 +108,8 @@ export class ThreadRoutes {
       const index = context.componentIndex.get(component);
       if (index === undefined) continue;
       let reachable = true;
-      for (let task = first; task <= last; task++) if (endpointOfTask[task]! < 0) reachable = false;
+      for (let task = first; task <= last; task++)
+        if (endpointOfTask[task]! < 0 && !onTheirWay.has(task)) reachable = false;
       context.reachable[index]!.blocked = !reachable;
     }
     for (const executor of executors) this.#connectExecutor(executor, routes);

@@ -19,6 +19,9 @@ export interface ThreadTasksOptions {
   /** Tasks have come or gone, or are in other executors. */
   onChanged(): void;
   onStarted(tasks: readonly CreatedTask[]): void;
+  /** An arrival is there, and waits for `go`; or it is not, and never will be in this start. */
+  onPrepared(task: number): void;
+  onFailed(task: number, error: unknown): void;
   onStopped(tasks: readonly number[]): void;
   /** A task could not be created: this thread cannot do what it is there for. */
   onBroken(error: unknown): void;
@@ -34,7 +37,16 @@ interface Starting {
     | { readonly kind: 'waiting' }
     | { readonly kind: 'creating'; readonly settled: Promise<void> }
     /** It waits for the others of its executor. */
-    | { readonly kind: 'created'; readonly created: CreatedTask };
+    | { readonly kind: 'created'; readonly created: CreatedTask }
+    /** An arrival that waits for `go`. */
+    | { readonly kind: 'prepared'; readonly created: CreatedTask };
+}
+
+interface RunningTask {
+  readonly created: CreatedTask;
+  group: Group;
+  /** In no executor: it takes no rows and reads nothing. */
+  isSuspended: boolean;
 }
 
 /** A call whose promise is open. */
@@ -53,7 +65,7 @@ export class ThreadTasks {
   readonly #wirings = new Map<string, BoltWiring>();
   readonly #bolts = new Map<Group, BoltExecutor>();
   readonly #spouts = new Map<Group, SpoutExecutor>();
-  readonly #running = new Map<number, { readonly created: CreatedTask; group: Group }>();
+  readonly #running = new Map<number, RunningTask>();
   #groupOf: ReadonlyMap<number, Group> = new Map();
   readonly #starting = new Map<number, Starting>();
   readonly #openCalls = new Set<OpenCall>();
@@ -71,6 +83,10 @@ export class ThreadTasks {
       // A task that is about to leave stays with those that it was with.
       const group = groupOf.get(number) ?? running.group;
       if (group === running.group) continue;
+      if (running.isSuspended) {
+        running.group = group;
+        continue;
+      }
       const waiting = this.#takeOut(number);
       running.group = group;
       this.#putIn(running.created, group, waiting);
@@ -93,6 +109,40 @@ export class ThreadTasks {
       void this.#createAll(together).catch((error: unknown) => this.#options.onBroken(error));
   }
 
+  /** A prepared arrival takes rows from now on. */
+  go(task: number): void {
+    const starting = this.#starting.get(task);
+    if (starting?.state.kind !== 'prepared') return;
+    starting.state = { kind: 'created', created: starting.state.created };
+    this.#activate([starting]);
+  }
+
+  /** A task that runs here, or is suspended. */
+  find(task: number): CreatedTask | undefined {
+    return this.#running.get(task)?.created;
+  }
+
+  /** A running task is given no more rows; those that wait fail as moved. */
+  suspend(task: number): void {
+    const running = this.#running.get(task);
+    if (running === undefined || running.isSuspended) return;
+    const executor = this.#options.factory.boltOfTask[task];
+    const waiting = this.#takeOut(task);
+    executor?.refuse(waiting);
+    running.isSuspended = true;
+    this.#options.factory.boltOfTask[task] = undefined;
+    this.#onChanged();
+  }
+
+  /** A suspended task is given rows again. */
+  resume(task: number): void {
+    const running = this.#running.get(task);
+    if (running?.isSuspended !== true) return;
+    running.isSuspended = false;
+    this.#putIn(running.created, running.group, []);
+    this.#onChanged();
+  }
+
   /** Stops tasks: rows that wait for them fail as moved. One that is being created is closed as soon as it is there. */
   async stop(tasks: readonly number[]): Promise<void> {
     const stopped: number[] = [];
@@ -104,9 +154,7 @@ export class ThreadTasks {
         this.#starting.delete(number);
         closing.push(this.#closeStarting(starting));
       } else if (running !== undefined) {
-        const executor = this.#options.factory.boltOfTask[number];
-        const waiting = this.#takeOut(number);
-        executor?.refuse(waiting);
+        this.suspend(number);
         this.#running.delete(number);
         this.#options.factory.forget(number);
         closing.push(this.#close(running.created));
@@ -121,7 +169,7 @@ export class ThreadTasks {
   /** Closes every task, spouts first. */
   async closeAll(): Promise<void> {
     const created = [...this.#starting.values()].flatMap(({ state }) =>
-      state.kind === 'created' ? [state.created] : [],
+      state.kind === 'created' || state.kind === 'prepared' ? [state.created] : [],
     );
     this.#starting.clear();
     const running = [...[...this.#running.values()].map((one) => one.created), ...created];
@@ -158,9 +206,22 @@ export class ThreadTasks {
   async #create(starting: Starting): Promise<void> {
     const { start } = starting;
     const call = { component: start.component, task: start.task, call: 'prepare' as const };
-    const created = await this.#whileOpen(call, () => createTask(this.#options.factory, start));
-    if (this.#isWanted(starting)) starting.state = { kind: 'created', created };
-    else await this.#close(created);
+    let created: CreatedTask;
+    try {
+      created = await this.#whileOpen(call, () => createTask(this.#options.factory, start));
+    } catch (error) {
+      if (!start.isArrival) throw error;
+      if (!this.#isWanted(starting)) return;
+      this.#starting.delete(start.task);
+      this.#options.onFailed(start.task, error);
+      return;
+    }
+    if (!this.#isWanted(starting)) {
+      await this.#close(created);
+      return;
+    }
+    starting.state = { kind: start.isArrival ? 'prepared' : 'created', created };
+    if (start.isArrival) this.#options.onPrepared(start.task);
   }
 
   #isWanted(starting: Starting): boolean {
@@ -176,7 +237,7 @@ export class ThreadTasks {
     if (wanted.length === 0) return;
     for (const one of wanted) {
       const group = this.#groupFor(one.task.number);
-      this.#running.set(one.task.number, { created: one, group });
+      this.#running.set(one.task.number, { created: one, group, isSuspended: false });
       this.#options.factory.context.localRoots[one.task.number] = one.task;
       this.#putIn(one, group, []);
     }
@@ -202,7 +263,7 @@ export class ThreadTasks {
     this.#bolts.set(group, executor);
     executor.add(created.task, waiting);
     factory.boltOfTask[created.task.number] = executor;
-    factory.context.localTargets[created.task.number] = executor;
+    factory.context.setTarget(created.task.number, executor);
   }
 
   /** Takes a running task out of its executor; returns the rows that wait for it. */
@@ -254,7 +315,7 @@ export class ThreadTasks {
 
   /** The same for a task that is not wanted any more before it runs. */
   async #closeStarting({ state }: Starting): Promise<void> {
-    if (state.kind === 'created') await this.#close(state.created);
+    if (state.kind === 'created' || state.kind === 'prepared') await this.#close(state.created);
     // What its creation comes to is the business of whoever started it.
     if (state.kind === 'creating') await this.#isOpenAfterLimit(state.settled).catch(() => undefined);
   }

@@ -16,6 +16,7 @@ const CALLS = [
   'next',
   'ack',
   'fail',
+  'save',
   'close',
   'activate',
   'deactivate',

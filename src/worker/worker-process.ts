@@ -1,13 +1,8 @@
 /**
  * A worker: one process that runs executors of exactly one topology.
  *
- * Its main thread (this file) runs no user code: it keeps the link to the supervisor, reconciles the executor threads
- * with the assignment (starting is reconciling from nothing), forwards frames between them and the peers without
- * decoding them, and reports. A thread that ends is restarted here with fresh rings, a new generation and back-off.
- *
- * Losses (invariant W1): when a thread or a peer is lost, every thread gets routes without it and marks its trees; once
- * all threads have applied them, nobody sends to the lost one any more, and a second mark goes to all threads and peers,
- * so that a row sent in between belongs to a marked tree too.
+ * Its main thread (this file) runs no user code: it keeps the link to the supervisor, forwards frames between executor
+ * threads and peers without decoding them, and reports. What runs where is the reconciler's; who is where, the route keeper's.
  */
 import { readFileSync } from 'node:fs';
 import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
@@ -21,7 +16,7 @@ import {
   type Logger,
   type Settings,
 } from '../base/index.js';
-import type { StoredPosition, TopologyPhase, WorkerHeartbeat, WorkerLaunch } from '../coordination/index.js';
+import type { TopologyPhase, WorkerHeartbeat, WorkerLaunch } from '../coordination/index.js';
 import {
   decodeControlFrame,
   Doorbell,
@@ -38,20 +33,21 @@ import {
   type PeerAddress,
   type PeerKey,
 } from '../messaging/index.js';
-import { dealToThreads, type Assignment, type ExecutorRange } from '../scheduling/index.js';
+import type { Assignment } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
 import { CrashRecord } from './crash-record.js';
-import { EndpointTable, parsePeerMessage, type AnnouncedThread, type PeerMessage } from './endpoints.js';
-import { componentOf, rangesOf, TaskBook, tasksOf, type HostedTask } from './task-book.js';
+import { parsePeerMessage, type PeerMessage } from './endpoints.js';
+import { ExecutorThreads } from './executor-threads.js';
 import { QuietWatch } from './quiet-watch.js';
+import { Reconciler } from './reconciler.js';
 import { ReportBook } from './report-book.js';
+import { RouteKeeper } from './route-keeper.js';
 import { SupervisorLink } from './supervisor-link.js';
-import { ThreadHost, threadReport } from './thread-host.js';
+import { componentOf, TaskBook } from './task-book.js';
+import { threadReport, type ThreadHost } from './thread-host.js';
 import type { FromThread } from './thread-messages.js';
 
 const ACKER = '__acker';
-const HEALTHY_MS = 10_000;
-const OBSERVE_MS = 200;
 const CHANGED_DELAY_MS = 2;
 /** Bytes forwarded in one go that mean load, and how long to gather more of them then. */
 const BUSY_BYTES = 8192;
@@ -71,51 +67,30 @@ export interface WorkerProcessOptions {
   onPresence?(present: boolean): void;
 }
 
-interface ThreadPlace {
-  host: ThreadHost | undefined;
-  restarts: number;
-  backoffMs: number;
-}
-
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
   readonly #launch: WorkerLaunch;
   readonly #settings: Settings;
-  readonly #description: TopologyDescription;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #crashRecord: CrashRecord;
   readonly #link: SupervisorLink;
   readonly #peers: PeerConnections;
-  readonly #peerKeys: string[] = [];
   /** Peer of each session with one, in the order in which they began: a session's place is its number. */
   readonly #sessions: string[] = [];
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
-  readonly #threads: ThreadPlace[] = [];
+  readonly #threads: ExecutorThreads;
   readonly #tasks = new TaskBook();
-  readonly #spouts: ReadonlySet<string>;
-  /** Executors of this slot without the ackers. */
-  #executors: readonly ExecutorRange[] = [];
-  readonly #ackers: ExecutorRange[] = [];
-  readonly #endpoints = new EndpointTable();
+  readonly #routes: RouteKeeper;
+  readonly #reconciler: Reconciler;
   readonly #book = new ReportBook();
   readonly #quiet: QuietWatch;
   readonly #startedMs: number;
-  #assignment: Assignment | undefined;
   #phase: TopologyPhase = { kind: 'active' };
-  #routesVersion = 0;
-  #routesScheduled = false;
-  #lossPending = false;
-  /** Version of routes with a loss that threads have yet to apply, by thread key. */
-  readonly #applying = new Map<string, number>();
-  #secondMark = false;
   #sequence = 0;
   #changedScheduled = false;
   #stopping = false;
-  #announced = '';
-  /** No executor thread has been restarted yet. */
-  #firstLife = true;
 
   constructor(options: WorkerProcessOptions) {
     const { launch } = options;
@@ -125,10 +100,7 @@ export class WorkerProcess {
     this.#logger = options.logger;
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
-    this.#description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
-    this.#spouts = new Set(
-      this.#description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id),
-    );
+    const description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#crashRecord = new CrashRecord(launch.directory, options.logger);
     this.#link = new SupervisorLink({
@@ -141,7 +113,8 @@ export class WorkerProcess {
         process: options.process,
       },
       handlers: {
-        onAssignment: (assignment) => void this.#reconcile(assignment),
+        onAssignment: (assignment) => this.#onAssignment(assignment),
+        onHandovers: (handovers) => this.#reconciler.learn(handovers),
         onPhase: (phase) => this.#setPhase(phase),
         onStop: () => void this.stop(0),
         onRefused: () => void this.stop(0),
@@ -161,8 +134,60 @@ export class WorkerProcess {
       clock: options.clock,
       logger: options.logger,
       onFrame: (peer, frame) => this.#onPeerFrame(peer, frame),
-      onUp: (peer) => this.#onPeerUp(peer),
-      onLost: (peer) => this.#onPeerLost(peer),
+      onUp: (peer) => {
+        this.#sessions.push(peer);
+        this.#routes.onPeerUp(peer);
+      },
+      onLost: (peer) => this.#routes.onPeerLost(peer),
+    });
+    this.#threads = new ExecutorThreads({
+      entry: options.threadEntry,
+      mainDoorbell: this.#doorbellBuffer,
+      settings: this.#settings,
+      base: {
+        topologyId: launch.topologyId,
+        topologyName: launch.topologyName,
+        codePath: launch.codePath,
+        descriptionPath: launch.descriptionPath,
+        settings: launch.settings,
+        deadLetterDirectory: launch.deadLetterDirectory,
+        logPath: options.logPath,
+      },
+      clock: options.clock,
+      logger: options.logger,
+      nextGeneration: () => this.#link.nextGeneration(),
+      onStarted: (host) => this.#onThreadStarted(host),
+      onMessage: (host, message) => this.#onThreadMessage(host, message),
+      onGone: (host, error) => this.#onThreadGone(host, error),
+    });
+    this.#routes = new RouteKeeper({
+      ringBytes: this.#settings['messaging.ring-bytes'],
+      hosts: () => this.#threads.all().filter(({ loaded }) => loaded),
+      tasks: () => this.#reconciler.assignment?.tasks,
+      tell: (peer, message) => this.#tell(peer, message),
+      onRoutes: () => {
+        this.#reconciler.advance();
+        this.#changed();
+      },
+    });
+    this.#reconciler = new Reconciler({
+      slot: { supervisor: launch.supervisorId, port: launch.port },
+      generation: launch.generation,
+      directory: launch.directory,
+      threadShare: launch.threadShare,
+      settings: this.#settings,
+      description,
+      crashRecord: this.#crashRecord,
+      tasks: this.#tasks,
+      threads: this.#threads,
+      routes: this.#routes,
+      link: this.#link,
+      clock: options.clock,
+      logger: options.logger,
+      onError: (error) => this.#book.addError(error, this.#clock.wallMs()),
+      onLostState: (component, task) =>
+        this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() }),
+      onChanged: () => this.#changed(),
     });
   }
 
@@ -170,7 +195,6 @@ export class WorkerProcess {
     await this.#peers.listen();
     this.#link.start();
     this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beat());
-    this.#clock.every(OBSERVE_MS, () => this.#watchThreads());
     this.#clock.every(QUIET_WATCH_MS, () => this.#watchQuiet());
     void this.#forwardLoop();
   }
@@ -180,17 +204,7 @@ export class WorkerProcess {
     if (this.#stopping) return;
     this.#stopping = true;
     this.#logger.info('worker.stopping', { code });
-    const closing = this.#hosts().map(
-      (host) =>
-        new Promise<void>((resolve) => {
-          if (host.gone) resolve();
-          this.#onClosed.set(host.key, resolve);
-          host.post({ kind: 'stop' });
-        }),
-    );
-    const limitMs = Math.max(100, this.#settings['supervisor.worker-stop-timeout'] - 500);
-    const timeout = new Promise<void>((resolve) => setTimeout(resolve, limitMs));
-    await Promise.race([Promise.all(closing), timeout]);
+    await this.#threads.stop(Math.max(100, this.#settings['supervisor.worker-stop-timeout'] - 500));
     this.#beat();
     await this.#link.flushPositions(200);
     this.#link.close();
@@ -201,13 +215,14 @@ export class WorkerProcess {
 
   /** Cuts the connection to every peer; both sides reconnect and go on where they were. */
   reconnectPeers(): void {
-    for (const peer of this.#peerKeys) this.#peers.cut(peer);
+    for (const peer of this.#routes.peers) this.#peers.cut(peer);
   }
 
   /** The heartbeat as of now; also what a worker without supervisor says of itself. */
   heartbeat(): WorkerHeartbeat {
     const nowMs = this.#clock.nowMs();
-    const tasks = this.#assignment?.tasks ?? [];
+    const { assignment } = this.#reconciler;
+    const tasks = assignment?.tasks ?? [];
     const stuckMs = this.#settings['worker.stuck-warning'];
     const cpu = process.cpuUsage();
     return {
@@ -218,19 +233,18 @@ export class WorkerProcess {
       generation: this.#launch.generation,
       pid: this.#options.process.pid,
       startedMs: this.#startedMs,
-      assignmentVersion: this.#assignment?.version ?? 0,
+      assignmentVersion: assignment?.version ?? 0,
       ready: this.#isReady(),
       sequence: ++this.#sequence,
       cpuMicros: cpu.user + cpu.system,
       rssBytes: process.memoryUsage.rss(),
-      threads: this.#threads.flatMap(({ host, restarts }, index) => {
-        if (host === undefined) return [];
+      threads: this.#threads.places().map(({ host, restarts }) => {
         const observed = host.observe(nowMs, stuckMs);
-        const executors = [...(index === 0 ? this.#ackers : []), ...this.#executorsOf(index)];
+        const ackers = host.index === 0 && assignment !== undefined ? this.#ackers(assignment) : [];
+        const executors = [...ackers, ...this.#reconciler.executorsOf(host.index)];
         const component = observed.task === null ? null : componentOf(tasks, observed.task);
-        return [
-          threadReport(host, observed, component, stuckMs, this.#book.longCalls(index), executors, restarts),
-        ];
+        const waiting = this.#book.longCalls(host.index);
+        return threadReport(host, observed, component, stuckMs, waiting, executors, restarts);
       }),
       tasks: this.#tasks.taskReports(),
       components: this.#tasks.componentReports((component) => this.#book.userCounters(component)),
@@ -238,10 +252,9 @@ export class WorkerProcess {
       lostStates: this.#book.lostStates,
       oldestPending: this.#book.oldestPending,
       deadLetterFiles: this.#book.deadLetterFiles,
+      isIdle: this.#isIdle(),
     };
   }
-
-  readonly #onClosed = new Map<string, () => void>();
 
   get #selfKey(): string {
     return `${this.#launch.supervisorId}:${this.#launch.port}`;
@@ -254,218 +267,69 @@ export class WorkerProcess {
     };
   }
 
-  #hosts(): ThreadHost[] {
-    return this.#threads.flatMap(({ host }) => (host === undefined || host.gone ? [] : [host]));
+  /** Acker executors have no task to run: their work is done where trees are rooted. */
+  #ackers({ slots, tasks }: Assignment): Assignment['slots'][number]['executors'] {
+    const own = slots.find(({ supervisor, port }) => `${supervisor}:${port}` === this.#selfKey);
+    return (own?.executors ?? []).filter(([first]) => componentOf(tasks, first) === ACKER);
   }
 
   #isReady(): boolean {
-    const assignment = this.#assignment;
-    if (assignment === undefined) return false;
-    const started = this.#tasks.all().every(({ task, thread }) => {
-      const host = this.#threads[thread]?.host;
-      return host !== undefined && !host.gone && host.started.has(task);
-    });
-    return started && this.#routesComplete(assignment);
+    const { assignment } = this.#reconciler;
+    return assignment !== undefined && this.#reconciler.isRunning && this.#areRoutesComplete(assignment);
   }
 
-  #routesComplete(assignment: Assignment): boolean {
-    const table = this.#endpoints.endpointOfTask(lastTask(assignment));
+  #areRoutesComplete(assignment: Assignment): boolean {
+    const table = this.#routes.endpointOfTask;
     return assignment.tasks.every(({ component, first, last }) => {
       if (component.startsWith('__')) return true;
-      for (let task = first; task <= last; task++) if (table[task]! < 0) return false;
+      for (let task = first; task <= last; task++) if ((table[task] ?? -1) < 0) return false;
       return true;
     });
+  }
+
+  #isIdle(): boolean {
+    return this.#reconciler.isEmpty && this.#peers.stats().every(({ bufferedBytes }) => bufferedBytes === 0);
   }
 
   #setPhase(phase: TopologyPhase): void {
     if (JSON.stringify(phase) === JSON.stringify(this.#phase)) return;
     this.#phase = phase;
-    for (const host of this.#hosts()) host.post({ kind: 'phase', phase });
+    for (const host of this.#threads.all()) host.post({ kind: 'phase', phase });
   }
 
-  // ── reconciling ──
-
-  #reconciling: Promise<void> = Promise.resolve();
-
-  #reconcile(assignment: Assignment): Promise<void> {
-    this.#reconciling = this.#reconciling
-      .then(() => this.#reconcileNow(assignment))
-      .catch((error: unknown) => this.#logger.error('reconcile.failed', { message: String(error) }));
-    return this.#reconciling;
-  }
-
-  async #reconcileNow(assignment: Assignment): Promise<void> {
-    if (this.#stopping || (this.#assignment !== undefined && assignment.version <= this.#assignment.version))
-      return;
-    const first = this.#assignment === undefined;
-    this.#assignment = assignment;
-    this.#updatePeers(assignment);
-    const own = assignment.slots.find(({ supervisor, port }) => `${supervisor}:${port}` === this.#selfKey);
-    const wanted = (own?.executors ?? []).map((range) => ({
-      range,
-      component: componentOf(assignment.tasks, range[0]) ?? '',
-    }));
-    this.#ackers.splice(
-      0,
-      Infinity,
-      ...wanted.filter(({ component }) => component === ACKER).map(({ range }) => range),
-    );
-    const runnable = wanted.filter(({ component }) => !component.startsWith('__'));
-    this.#executors = runnable.map(({ range }) => range);
-    const wantedTasks = new Set(tasksOf(this.#executors));
-    const stopped = this.#tasks.all().filter(({ task }) => !wantedTasks.has(task));
-    for (const { task, thread } of stopped) {
-      const host = this.#threads[thread]?.host;
-      host?.post({ kind: 'stop-tasks', tasks: [task] });
-      host?.started.delete(task);
-      this.#tasks.remove(task);
-    }
-    const fresh = runnable.filter(({ range }) =>
-      tasksOf([range]).some((task) => this.#tasks.get(task) === undefined),
-    );
-    if (first) {
-      const count = this.#threadCount(runnable.length);
-      for (let index = 0; index < count; index++)
-        this.#threads.push({
-          host: undefined,
-          restarts: 0,
-          backoffMs: this.#settings['worker.restart-backoff'],
-        });
-      const places = dealToThreads(fresh, count);
-      fresh.forEach(({ range, component }, i) => this.#addTasks(range, component, places[i]!));
-      // The generation of the launch serves the first life of every thread.
-      for (let index = 0; index < count; index++) this.#startThread(index, this.#launch.generation);
-    } else {
-      for (const host of this.#hosts()) host.post({ kind: 'executors', ranges: this.#executors });
-      for (const { range, component } of fresh) {
-        const thread = this.#leastLoadedThread();
-        const tasks = this.#addTasks(range, component, thread);
-        const host = this.#threads[thread]?.host;
-        if (host !== undefined && !host.gone && host.loaded) await this.#startTasks(host, tasks);
-      }
-    }
-    this.#scheduleRoutes(stopped.length > 0);
-    this.#changed();
-  }
-
-  #addTasks(range: ExecutorRange, component: string, thread: number): HostedTask[] {
-    return tasksOf([range])
-      .filter((task) => this.#tasks.get(task) === undefined)
-      .map((task) => {
-        const hosted = this.#tasks.add(task, component, this.#spouts.has(component), thread);
-        hosted.crashes = this.#crashRecord.crashesOf(task);
-        return hosted;
-      });
-  }
-
-  /** Executors, or what a thread has of them. */
-  #executorsOf(thread: number): ExecutorRange[] {
-    const here = new Set(this.#tasks.ofThread(thread).map(({ task }) => task));
-    return this.#executors.flatMap((range) => rangesOf(tasksOf([range]).filter((task) => here.has(task))));
-  }
-
-  #threadCount(executors: number): number {
-    const setting = this.#settings['topology.executor-threads'];
-    const asked =
-      setting === 'auto'
-        ? this.#launch.threadShare
-        : setting === 'per-executor'
-          ? executors
-          : Number(setting);
-    return Math.max(1, Math.min(asked, executors));
-  }
-
-  #leastLoadedThread(): number {
-    let best = 0;
-    for (let index = 1; index < this.#threads.length; index++) {
-      if (this.#executorsOf(index).length < this.#executorsOf(best).length) best = index;
-    }
-    return best;
-  }
-
-  #updatePeers(assignment: Assignment): void {
+  #onAssignment(assignment: Assignment): void {
+    const known = this.#reconciler.assignment?.version ?? 0;
+    if (this.#stopping || assignment.version <= known) return;
     const peers = new Map<string, PeerAddress>();
-    for (const { supervisor, port } of assignment.slots) {
+    for (const { supervisor, port } of [...assignment.slots, ...(assignment.target?.slots ?? [])]) {
       const key = `${supervisor}:${port}`;
       if (key !== this.#selfKey) peers.set(key, this.#addressOf({ supervisor, port }));
     }
     this.#peers.setPeers(peers);
-    // Nobody tells of a peer that is dropped here, but its threads are as lost as those of one that died.
-    for (const [index, key] of this.#peerKeys.entries()) {
-      if (!peers.has(key) && this.#endpoints.replace(index, [])) this.#scheduleRoutes(true);
-    }
+    this.#routes.keepPeers(new Set(peers.keys()));
+    this.#reconciler.reconcile(assignment);
   }
 
   // ── threads ──
 
-  #startThread(index: number, generation: number): void {
-    const place = this.#threads[index]!;
-    const { launch } = this.#options;
-    const host = new ThreadHost(
-      {
-        index,
-        generation,
-        entry: this.#options.threadEntry,
-        ringBytes: this.#settings['messaging.ring-bytes'],
-        heapMb: this.#settings['worker.thread-heap-mb'],
-        mainDoorbell: this.#doorbellBuffer,
-        base: {
-          topologyId: launch.topologyId,
-          topologyName: launch.topologyName,
-          codePath: launch.codePath,
-          descriptionPath: launch.descriptionPath,
-          settings: launch.settings,
-          deadLetterDirectory: launch.deadLetterDirectory,
-          logPath: this.#options.logPath,
-        },
-        onMessage: (message) => this.#onThreadMessage(host, message),
-        onGone: (error) => void this.#onThreadGone(host, error),
-      },
-      this.#clock.nowMs(),
-    );
-    place.host = host;
-    host.post({ kind: 'tasks', tasks: this.#assignment!.tasks });
-    host.post({ kind: 'executors', ranges: this.#executors });
+  #onThreadStarted(host: ThreadHost): void {
+    host.hadTasks = this.#tasks.ofThread(host.index).length > 0;
+    host.post({ kind: 'tasks', tasks: this.#reconciler.assignment?.tasks ?? [] });
+    host.post({ kind: 'executors', ranges: this.#reconciler.executors });
     host.post({ kind: 'phase', phase: this.#phase });
     this.#logger.info('thread.started', {
-      thread: index,
-      generation,
-      executors: this.#executorsOf(index),
+      thread: host.index,
+      generation: host.generation,
+      executors: this.#reconciler.executorsOf(host.index),
     });
-  }
-
-  async #startTasks(host: ThreadHost, tasks: readonly HostedTask[]): Promise<void> {
-    let positions: readonly StoredPosition[] = [];
-    if (tasks.some(({ isSpout }) => isSpout)) positions = await this.#link.readPositions();
-    // What a newer assignment took away while the positions were read must not start here any more.
-    const wanted = tasks.filter((hosted) => this.#tasks.get(hosted.task) === hosted);
-    host.post({
-      kind: 'start-tasks',
-      tasks: wanted.map(({ task, component, counters, crashes }) => ({
-        task,
-        component,
-        counters,
-        generation: host.generation,
-        position: this.#startPosition(task, positions),
-        crashes,
-      })),
-    });
-  }
-
-  /** The stored position of a task; in the first life, a row that was out alone is met first. */
-  #startPosition(task: number, stored: readonly StoredPosition[]): StoredPosition | undefined {
-    const position = this.#firstLife ? this.#crashRecord.positionOf(task) : undefined;
-    return position === undefined
-      ? stored.find((one) => one.task === task)
-      : { task, generation: this.#launch.generation, position };
   }
 
   #onThreadMessage(host: ThreadHost, message: FromThread): void {
     switch (message.kind) {
       case 'loaded':
         host.loaded = true;
-        void this.#startTasks(host, this.#tasks.ofThread(host.index));
-        this.#scheduleRoutes(false);
+        this.#reconciler.onLoaded(host);
+        this.#routes.schedule();
         break;
       case 'unusable':
         this.#logger.error('thread.unusable', { error: message.error });
@@ -476,15 +340,29 @@ export class WorkerProcess {
         this.#link.unusable(message.error);
         break;
       case 'started':
-        for (const task of message.tasks) host.started.add(task);
-        this.#scheduleRoutes(false);
-        this.#changed();
+        this.#reconciler.onStarted(host, message.tasks);
         break;
       case 'stopped':
-        this.#scheduleRoutes(false);
+        this.#reconciler.onStopped(message.tasks);
+        break;
+      case 'prepared':
+        this.#reconciler.onPrepared(host, message.task);
+        break;
+      case 'start-failed':
+        this.#reconciler.onStartFailed(message.task, message.error);
+        break;
+      case 'cut':
+        this.#routes.onCut(message.task, message.id, message.endpoint);
+        this.#reconciler.advance();
+        break;
+      case 'task-saved':
+        this.#reconciler.onSaved(message.saved);
+        break;
+      case 'flushed':
+        this.#reconciler.onFlushed();
         break;
       case 'routes-applied':
-        this.#onRoutesApplied(host.key, message.version);
+        this.#routes.onApplied(host.key, message.version);
         break;
       case 'positions':
         for (const { task } of message.positions) {
@@ -511,19 +389,15 @@ export class WorkerProcess {
         this.#changed();
         break;
       case 'closed':
-        this.#onClosed.get(host.key)?.();
         break;
     }
   }
 
-  async #onThreadGone(host: ThreadHost, error: unknown): Promise<void> {
-    this.#onClosed.get(host.key)?.();
-    this.#onRoutesApplied(host.key, Infinity);
-    if (this.#stopping) return;
-    const place = this.#threads[host.index]!;
+  #onThreadGone(host: ThreadHost, error: unknown): void {
+    this.#routes.onApplied(host.key, Infinity);
     const observed = host.observe(this.#clock.nowMs(), Infinity);
-    const component =
-      observed.task === null ? null : componentOf(this.#assignment?.tasks ?? [], observed.task);
+    const tasks = this.#reconciler.assignment?.tasks ?? [];
+    const component = observed.task === null ? null : componentOf(tasks, observed.task);
     // Misuse such as a late emit keeps its own code, and with it the advice what to do.
     const cause = toIsobarError(error, 'USER_CODE_FAILED');
     const fault = new IsobarError(
@@ -544,148 +418,21 @@ export class WorkerProcess {
       this.#clock.wallMs(),
     );
     this.#book.forgetThread(host.index);
-    this.#noteLostStates(host.index);
-    this.#tasks.noteCrash(host.index);
-    this.#tasks.resetDepths(host.index);
-    for (const other of this.#hosts()) other.forgetRingTo(host);
-    this.#scheduleRoutes(true);
-    this.#changed();
-    this.#firstLife = false;
-    place.restarts++;
-    if (this.#clock.nowMs() - host.bornMs > HEALTHY_MS)
-      place.backoffMs = this.#settings['worker.restart-backoff'];
-    const pauseMs = place.backoffMs;
-    place.backoffMs = Math.min(place.backoffMs * 2, this.#settings['worker.restart-backoff-max']);
-    const [generation] = await Promise.all([
-      this.#link.nextGeneration(),
-      new Promise<void>((resolve) => setTimeout(resolve, pauseMs)),
-    ]);
-    if (!this.#isStopping()) this.#startThread(host.index, generation);
-  }
-
-  #isStopping(): boolean {
-    return this.#stopping;
-  }
-
-  #noteLostStates(thread: number): void {
-    const stateful = new Set(
-      this.#description.components.filter((component) => component.stateful).map(({ id }) => id),
-    );
-    for (const { task, component } of this.#tasks.ofThread(thread)) {
-      if (stateful.has(component)) this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() });
-    }
-  }
-
-  #watchThreads(): void {
-    const nowMs = this.#clock.nowMs();
-    const limitMs = this.#settings['worker.stuck-timeout'];
-    for (const host of this.#hosts()) {
-      const { state, inCallMs } = host.observe(nowMs, this.#settings['worker.stuck-warning']);
-      if (limitMs !== null && state === 'stuck' && inCallMs >= limitMs) {
-        this.#logger.warn('thread.stuck', { thread: host.index, inCallMs });
-        void host.terminate();
-      }
-    }
+    this.#reconciler.onThreadGone(host);
   }
 
   /** Nothing is executed anywhere while trees are pending: their rows are nowhere, so they are replayed. */
   #watchQuiet(): void {
     const nowMs = this.#clock.nowMs();
     const { progress, queued, pendingTrees } = this.#tasks.activity();
-    const inCode = this.#hosts().some(({ isInCall }) => isInCall);
-    const peers = new Set(this.#endpoints.all().flatMap(({ peer }) => this.#peerKeys[peer] ?? []));
+    const inCode = this.#threads.all().some(({ isInCall }) => isInCall);
+    const peers = this.#routes.peersWithThreads;
     const busy = inCode || queued > 0 || !this.#isReady();
     const action = this.#quiet.observe(nowMs, { progress, busy, pendingTrees }, [...peers]);
     if (action === 'ask-peers') for (const peer of peers) this.#tell(peer, { kind: 'ask-quiet' });
     if (action !== 'expire') return;
     this.#logger.error('trees.lost', { pendingTrees });
-    for (const host of this.#hosts()) host.post({ kind: 'expire' });
-  }
-
-  // ── routes and losses ──
-
-  #scheduleRoutes(lost: boolean): void {
-    this.#lossPending ||= lost;
-    if (this.#routesScheduled) return;
-    this.#routesScheduled = true;
-    queueMicrotask(() => {
-      this.#routesScheduled = false;
-      this.#sendRoutes();
-    });
-  }
-
-  #sendRoutes(): void {
-    const assignment = this.#assignment;
-    if (assignment === undefined) return;
-    const hosts = this.#hosts().filter((host) => host.loaded);
-    const threads = hosts.map(
-      (host): AnnouncedThread => ({
-        index: host.index,
-        generation: host.generation,
-        started: rangesOf(host.started),
-      }),
-    );
-    const lostHere = this.#endpoints.replace(-1, threads);
-    const lost = this.#lossPending || lostHere;
-    this.#lossPending = false;
-    const version = ++this.#routesVersion;
-    const endpointOfTask = this.#endpoints.endpointOfTask(lastTask(assignment));
-    const endpoints = this.#endpoints.all();
-    const ringBytes = this.#settings['messaging.ring-bytes'];
-    for (const host of hosts) {
-      if (lost) this.#applying.set(host.key, version);
-      host.post({
-        kind: 'routes',
-        version,
-        tasks: assignment.tasks,
-        endpointOfTask,
-        lost,
-        endpoints: endpoints.map((endpoint) => {
-          const other =
-            endpoint.peer >= 0
-              ? undefined
-              : hosts.find(
-                  ({ index, generation }) => index === endpoint.thread && generation === endpoint.generation,
-                );
-          const near = other !== undefined && other !== host;
-          return {
-            id: endpoint.id,
-            thread: endpoint.thread,
-            generation: endpoint.generation,
-            peer: endpoint.peer,
-            outgoing: near ? host.ringTo(other, ringBytes) : null,
-            incoming: near ? other.ringTo(host, ringBytes) : null,
-            doorbell: near ? other.doorbell : null,
-          };
-        }),
-      });
-    }
-    if (lost) this.#secondMark = true;
-    this.#announce(threads);
-    this.#finishLoss();
-    this.#changed();
-  }
-
-  #announce(threads: readonly AnnouncedThread[]): void {
-    const text = JSON.stringify(threads);
-    if (text === this.#announced) return;
-    this.#announced = text;
-    for (const peer of this.#peerKeys) this.#tell(peer, { kind: 'threads', threads });
-  }
-
-  #onRoutesApplied(threadKey: string, version: number): void {
-    const waited = this.#applying.get(threadKey);
-    if (waited === undefined || version < waited) return;
-    this.#applying.delete(threadKey);
-    this.#finishLoss();
-  }
-
-  /** Second mark of W1. */
-  #finishLoss(): void {
-    if (!this.#secondMark || this.#applying.size > 0) return;
-    this.#secondMark = false;
-    for (const host of this.#hosts()) host.post({ kind: 'mark' });
-    for (const peer of this.#peerKeys) this.#tell(peer, { kind: 'loss' });
+    for (const host of this.#threads.all()) host.post({ kind: 'expire' });
   }
 
   // ── peers ──
@@ -694,37 +441,15 @@ export class WorkerProcess {
     this.#peers.send(peer, encodeControlFrame(message));
   }
 
-  #peerIndex(peer: string): number {
-    const known = this.#peerKeys.indexOf(peer);
-    if (known >= 0) return known;
-    this.#peerKeys.push(peer);
-    return this.#peerKeys.length - 1;
-  }
-
-  #onPeerUp(peer: string): void {
-    this.#peerIndex(peer);
-    this.#sessions.push(peer);
-    if (this.#announced !== '') {
-      this.#tell(peer, { kind: 'threads', threads: JSON.parse(this.#announced) as AnnouncedThread[] });
-    }
-  }
-
-  #onPeerLost(peer: string): void {
-    this.#endpoints.replace(this.#peerIndex(peer), []);
-    this.#scheduleRoutes(true);
-  }
-
   #onPeerFrame(peer: string, frame: Buffer): void {
     const words = new Int32Array(frame.buffer, frame.byteOffset, frame.byteLength >> 2);
     if (words[H_KIND] === KIND_CONTROL) {
       this.#onPeerMessage(peer, parsePeerMessage(decodeControlFrame(frame)));
       return;
     }
-    const host = this.#threads[words[H_TARGET_THREAD]!]?.host;
-    if (host === undefined || host.gone || host.generation !== words[H_TARGET_GENERATION]) return;
-    words[H_ENDPOINT] =
-      this.#endpoints.find(this.#peerIndex(peer), words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!)?.id ??
-      -1;
+    const host = this.#threads.at(words[H_TARGET_THREAD]!);
+    if (host === undefined || host.generation !== words[H_TARGET_GENERATION]) return;
+    words[H_ENDPOINT] = this.#routes.endpointId(peer, words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!);
     // The thread knows who it is; what it may have to tell is in which session the frame came.
     words[H_TARGET_THREAD] = this.#sessions.lastIndexOf(peer);
     host.forward(frame);
@@ -742,10 +467,13 @@ export class WorkerProcess {
   #onPeerMessage(peer: string, message: PeerMessage): void {
     switch (message.kind) {
       case 'threads':
-        this.#scheduleRoutes(this.#endpoints.replace(this.#peerIndex(peer), message.threads));
+        this.#routes.onAnnouncement(peer, message);
+        break;
+      case 'seen':
+        this.#routes.onSeen(peer, message.number);
         break;
       case 'loss':
-        for (const host of this.#hosts()) host.post({ kind: 'mark' });
+        this.#routes.onLoss();
         break;
       case 'ask-quiet':
         this.#tell(peer, { kind: 'quiet', quietMs: this.#quiet.quietMs(this.#clock.nowMs()) });
@@ -771,7 +499,7 @@ export class WorkerProcess {
       byteLength: number,
     ): void => {
       bytesSeen += byteLength;
-      const peer = this.#peerKeys[words[at + H_ENDPOINT]!];
+      const peer = this.#routes.peerAt(words[at + H_ENDPOINT]!);
       // Rings hold what other threads may overwrite after this call, and the connection keeps frames until confirmed.
       if (peer !== undefined)
         this.#peers.send(peer, Buffer.from(bytes.subarray(byteStart, byteStart + byteLength)));
@@ -780,7 +508,7 @@ export class WorkerProcess {
       let frames = 0;
       let waiting = false;
       bytesSeen = 0;
-      for (const host of this.#hosts()) {
+      for (const host of this.#threads.all()) {
         frames += host.fromThread.drain(onFrame, 256);
         waiting = host.forwardBacklog() || waiting;
       }
@@ -788,7 +516,7 @@ export class WorkerProcess {
       else if (frames > 0) await immediate();
       else {
         await this.#doorbell.sleep(waiting ? 1 : 250, () =>
-          this.#hosts().some((host) => !host.fromThread.isEmpty),
+          this.#threads.all().some((host) => !host.fromThread.isEmpty),
         );
       }
     }
@@ -808,10 +536,4 @@ export class WorkerProcess {
       this.#beat();
     });
   }
-}
-
-function lastTask(assignment: Assignment): number {
-  let last = 0;
-  for (const tasks of assignment.tasks) last = Math.max(last, tasks.last);
-  return last;
 }

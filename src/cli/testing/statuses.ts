@@ -78,6 +78,7 @@ export function topology(parts: Partial<TopologyStatus> = {}): TopologyStatus {
     lostStates: [],
     deadLetterFiles: [],
     oldestPending: null,
+    lastMove: null,
     ...parts,
   };
 }

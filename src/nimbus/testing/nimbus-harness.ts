@@ -27,6 +27,7 @@ import {
 } from '../../coordination/index.js';
 import type { Assignment, SlotAssignment } from '../../scheduling/index.js';
 import { type BlobStore, createBlobStore } from '../blob-store.js';
+import { isSettled } from '../moves/advance-move.js';
 import { type Nimbus, startNimbus } from '../nimbus.js';
 
 export const HARNESS_SETTINGS: RawSettings = {
@@ -239,6 +240,19 @@ export class NimbusHarness {
     return ++this.#sequence;
   }
 
+  /** Plays supervisors and workers that do what they are told until nothing is under way; resolves to the placement then. */
+  async carryOut(id: string, supervisors: readonly string[]): Promise<Assignment> {
+    return until('the end of all moves', async () => {
+      const assignment = await this.outside.readAssignment(id);
+      if (assignment === undefined) return undefined;
+      for (const supervisor of supervisors) await this.report(supervisor, [assignment]);
+      await this.settle();
+      const after = await this.outside.readAssignment(id);
+      const isOver = isSettled(assignment) && assignment.slots.every(({ executors }) => executors.length > 0);
+      return isOver && after?.version === assignment.version && assignment;
+    });
+  }
+
   /** Whatever is under way is over: steps have passed that saw everything. */
   async settle(): Promise<void> {
     for (let i = 0; i < 5; i++) {
@@ -328,6 +342,7 @@ function slotReport(
       lostStates: [],
       oldestPending: null,
       deadLetterFiles: [],
+      isIdle: executors.length === 0,
     },
   };
 }
@@ -352,6 +367,7 @@ function taskReports(
       pending: 0,
       ended: false,
       stopped: false,
+      movable: true,
       generation: 1,
       ...parts(component),
     };

@@ -7,6 +7,7 @@ import {
   silentLogger,
   systemClock,
   toIsobarError,
+  type ErrorRecord,
   type RawSettings,
 } from '../../base/index.js';
 import type { LongCall, StoredPosition, TopologyPhase } from '../../coordination/index.js';
@@ -32,11 +33,11 @@ import {
   PROGRESS_WORDS,
 } from '../counters.js';
 import { EndpointTable } from '../endpoints.js';
-import { rangesOf, TaskBook, tasksOf } from '../task-book.js';
+import { rangesOf, TaskBook, tasksOf, type HostedTask } from '../task-book.js';
 import { createFactory } from '../executor-factory.js';
 import { ExecutorThread } from '../executor-thread.js';
 import { ThreadContext } from '../thread-context.js';
-import type { FromThread, ThreadError, ToThread } from '../thread-messages.js';
+import type { FromThread, SavedTask, TaskStart, ThreadError, ToThread } from '../thread-messages.js';
 
 export interface HarnessOptions {
   readonly threads: number;
@@ -104,6 +105,12 @@ export class ThreadHarness {
   readonly #rings = new Map<string, SharedArrayBuffer>();
   #phase: TopologyPhase | undefined;
   readonly #onStopped = new Map<number, () => void>();
+  readonly #onPrepared = new Map<number, (failure: ErrorRecord | null) => void>();
+  /** Tasks on their way, with the number of their move. */
+  readonly #held = new Map<number, number>();
+  readonly #onSaved = new Map<number, (saved: SavedTask) => void>();
+  readonly #cuts = new Map<number, Set<number>>();
+  #moves = 0;
   #version = 0;
   #generation = 1;
 
@@ -196,6 +203,76 @@ export class ThreadHarness {
     this.#tellAll({ kind: 'mark' });
     hosted.thread = toThread ?? hosted.thread;
     this.#startTasks(this.#threads[hosted.thread]!, [task]);
+  }
+
+  /**
+   * Moves a task to another thread as a planned move does. Resolves to what `save` said, or to the error of the new start;
+   * in both cases of failure the task goes on in its old thread.
+   */
+  async plannedMove(
+    task: number,
+    toThread: number,
+    limitMs = 5000,
+  ): Promise<SavedTask['state'] | ErrorRecord> {
+    const hosted = this.book.get(task)!;
+    const from = this.#threads[hosted.thread]!;
+    const id = ++this.#moves;
+    const cuts = new Set<number>();
+    this.#cuts.set(id, cuts);
+    this.#held.set(task, id);
+    this.#sendRoutes(false);
+    await this.until('the cut', () => this.#endpoints.all().every((endpoint) => cuts.has(endpoint.id)));
+    const saving = new Promise<SavedTask>((resolve) => this.#onSaved.set(id, resolve));
+    this.#post(from, { kind: 'finish-task', task, id, limitMs });
+    const saved = await saving;
+    if (saved.state.kind === 'failed') {
+      this.#post(from, { kind: 'keep-task', task });
+      this.#held.delete(task);
+      this.#sendRoutes(false);
+      return saved.state;
+    }
+    const stopped = new Promise<void>((resolve) => this.#onStopped.set(task, resolve));
+    this.#post(from, { kind: 'stop-tasks', tasks: [task] });
+    await stopped;
+    from.started.delete(task);
+    this.#sendRoutes(false);
+    const bytes = saved.state.kind === 'saved' ? saved.state.bytes : undefined;
+    const failure = await this.#arrive(hosted, toThread, bytes, saved.position);
+    if (failure !== null) await this.#arrive(hosted, from.index, bytes, saved.position);
+    this.#held.delete(task);
+    this.#sendRoutes(false);
+    return failure ?? saved.state;
+  }
+
+  /** Starts a task that has moved; resolves to why it failed, or null. */
+  async #arrive(
+    hosted: HostedTask,
+    toThread: number,
+    bytes: Uint8Array | undefined,
+    position: unknown,
+  ): Promise<ErrorRecord | null> {
+    const { task } = hosted;
+    hosted.thread = toThread;
+    const entry = this.#threads[toThread]!;
+    const outcome = new Promise<ErrorRecord | null>((resolve) => this.#onPrepared.set(task, resolve));
+    const generation = this.#generation++;
+    this.#post(entry, {
+      kind: 'start-tasks',
+      tasks: [
+        {
+          ...this.#startOf(hosted, generation),
+          saved: bytes === undefined ? null : { kind: 'bytes', bytes },
+          position: position === undefined ? undefined : { task, generation, position },
+          isArrival: true,
+        },
+      ],
+    });
+    const failure = await outcome;
+    if (failure === null) {
+      this.#post(entry, { kind: 'go', task });
+      await this.until('the start', () => entry.started.has(task));
+    }
+    return failure;
   }
 
   /** Cuts the tasks into other executors, as a rebalance does. */
@@ -339,17 +416,15 @@ export class ThreadHarness {
     this.#post(entry, { kind: 'executors', ranges: this.#executors });
     this.#post(entry, {
       kind: 'start-tasks',
-      tasks: hosted.map(({ task, component, counters, crashes }) => ({
-        task,
-        component,
-        counters,
-        crashes,
-        generation: entry.generation,
-        position: [...(this.#options.positions ?? []), ...this.storedPositions.values()]
-          .filter((stored) => stored.task === task)
-          .at(-1),
-      })),
+      tasks: hosted.map((one) => this.#startOf(one, entry.generation)),
     });
+  }
+
+  #startOf({ task, component, counters, crashes }: HostedTask, generation: number): TaskStart {
+    const position = [...(this.#options.positions ?? []), ...this.storedPositions.values()]
+      .filter((stored) => stored.task === task)
+      .at(-1);
+    return { task, component, counters, crashes, generation, position, saved: null, isArrival: false };
   }
 
   #onMessage(entry: HarnessThread, message: FromThread): void {
@@ -361,6 +436,18 @@ export class ThreadHarness {
         break;
       case 'stopped':
         for (const task of message.tasks) this.#onStopped.get(task)?.();
+        break;
+      case 'cut':
+        this.#cuts.get(message.id)?.add(message.endpoint);
+        break;
+      case 'task-saved':
+        this.#onSaved.get(message.saved.id)?.(message.saved);
+        break;
+      case 'prepared':
+        this.#onPrepared.get(message.task)?.(null);
+        break;
+      case 'start-failed':
+        this.#onPrepared.get(message.task)?.(message.error);
         break;
       case 'error':
         this.errors.push(message.error);
@@ -401,6 +488,7 @@ export class ThreadHarness {
         version,
         tasks: this.tasks,
         endpointOfTask,
+        held: [...this.#held].map(([task, id]) => ({ task, id })),
         lost,
         endpoints: this.#endpoints.all().map((endpoint) => {
           const other = alive.find(
