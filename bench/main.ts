@@ -4,6 +4,7 @@ import { benchIdle } from './idle/bench.js';
 import { benchLifecycle } from './lifecycle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
 import { createReport, type Report } from './report.js';
+import { benchScheduling } from './scheduling/bench.js';
 import { benchStartup } from './startup/bench.js';
 import { benchWordcount } from './wordcount/bench.js';
 
@@ -13,6 +14,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
   startup: benchStartup,
   idle: benchIdle,
   lifecycle: benchLifecycle,
+  scheduling: benchScheduling,
 };
 
 try {

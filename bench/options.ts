@@ -11,6 +11,12 @@ export interface BenchOptions {
   readonly window: WindowOptions;
   readonly placements: readonly Placement[];
   readonly acking: readonly boolean[];
+  /** Cases whose name contains it; empty: all. */
+  readonly only: string;
+  /** Where production clusters are; not given: cases that need one are left out. */
+  readonly dataDirectory: string | undefined;
+  /** Directories with a peer's `run.sh`. */
+  readonly peers: readonly string[];
 }
 
 export const USAGE = `npm run -s bench -- NAME [options]
@@ -20,6 +26,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   startup     time until the first row
   idle        what a local cluster with an idle topology takes
   lifecycle   10,000 small topologies submitted, listed and killed, workers off
+  scheduling  placing whole clusters: processor time, memory, and what the placements are worth
 
   --json              one JSON line a measurement
   --quick             one short window a case, no wait for a quiet machine
@@ -29,7 +36,10 @@ export const USAGE = `npm run -s bench -- NAME [options]
   --retries N         further attempts at a window of which others took more than 5 % (2)
   --quiet-wait S      longest wait for a quiet machine before a window (20)
   --placement NAME    one-thread, two-threads or two-workers; may be repeated (all)
-  --acking WHICH      on, off or both (both)`;
+  --acking WHICH      on, off or both (both)
+  --only TEXT         of scheduling: cases whose name contains the text (all)
+  --data DIR          of scheduling: directory with largeCluster01.json; without it its cases are left out
+  --peer DIR          of scheduling: directory of Storm's or Flink's classes behind run.sh, timed in turn; may be repeated`;
 
 /**
  * Parses what follows `npm run -s bench --`.
@@ -53,6 +63,9 @@ export function parseOptions(words: readonly string[]): {
       'quiet-wait': { type: 'string' },
       placement: { type: 'string', multiple: true },
       acking: { type: 'string', default: 'both' },
+      only: { type: 'string', default: '' },
+      data: { type: 'string' },
+      peer: { type: 'string', multiple: true },
     },
   });
   const [name = 'help', ...more] = positionals;
@@ -74,6 +87,9 @@ export function parseOptions(words: readonly string[]): {
       },
       placements: values.placement === undefined ? PLACEMENTS : values.placement.map(placementOf),
       acking,
+      only: values.only,
+      dataDirectory: values.data,
+      peers: values.peer ?? [],
     },
   };
 }

@@ -1,0 +1,52 @@
+/**
+ * One case in a process of its own, so that neither compiled code nor memory of another case counts: `case-main.js NAME DATAFILE
+ * quick|full`. Prints one line of JSON: times of the runs, memory beyond what the ready case holds, and facts of the last result.
+ */
+import { FLINK_CASES } from './flink-cases.js';
+import { loadLibrary } from './library.js';
+import type { Fact } from './case.js';
+import { STORM_CASES } from './storm-cases.js';
+
+export interface CaseResult {
+  readonly wallMs: readonly number[];
+  /** Of all threads: collector and compiler count. */
+  readonly cpuMs: readonly number[];
+  /** Resident memory of the process with everything made ready, and its highest during the runs. */
+  readonly readyMb: number;
+  readonly peakMb: number;
+  readonly facts: Readonly<Record<string, Fact>>;
+}
+
+const WARM_UP = { runs: 3, ms: 2000 };
+const MEASURE = { leastRuns: 5, mostRuns: 31, ms: 2000 };
+const MB = 1024 * 1024;
+
+const [name, dataFile = '', effort] = process.argv.slice(2);
+const chosen = [...STORM_CASES, ...FLINK_CASES].find((one) => one.name === name);
+if (chosen === undefined) throw new Error(`There is no case "${name}".`);
+const { decide, facts } = chosen.prepare(await loadLibrary(), dataFile);
+const isQuick = effort === 'quick';
+
+globalThis.gc?.();
+const readyMb = process.memoryUsage.rss() / MB;
+const startMs = performance.now();
+for (let run = 0; run < WARM_UP.runs && !isQuick; run++) {
+  decide();
+  if (performance.now() - startMs > WARM_UP.ms) break;
+}
+const wallMs: number[] = [];
+const cpuMs: number[] = [];
+const measuringMs = performance.now();
+while (wallMs.length < (isQuick ? 1 : MEASURE.mostRuns)) {
+  if (wallMs.length >= MEASURE.leastRuns && performance.now() - measuringMs > MEASURE.ms) break;
+  globalThis.gc?.();
+  const cpuBefore = process.cpuUsage();
+  const beforeMs = performance.now();
+  decide();
+  wallMs.push(performance.now() - beforeMs);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  cpuMs.push((user + system) / 1000);
+}
+const peakMb = process.resourceUsage().maxRSS / 1024;
+const result: CaseResult = { wallMs, cpuMs, readyMb, peakMb, facts: facts() };
+console.log(JSON.stringify(result));
