@@ -1,6 +1,6 @@
 /** The cases of Flink's balanced scheduling: tasks to slots, slots to machines, and the balance over all machines. */
 import type { Fact, PeerRow, Prepared, SchedulingCase } from './case.js';
-import type { ClusterSnapshot, Library, SchedulingResult } from './library.js';
+import type { ClusterSnapshot, Library, SchedulingResult, Strategy } from './library.js';
 import { movedExecutors, numbered } from './storm-cases.js';
 import { syntheticCluster } from './synthetic.js';
 
@@ -194,7 +194,11 @@ function machineChoice(
   };
 }
 
-const BALANCED = { mode: 'tasks', improves: true, moveBudget: Infinity } as const;
+/** The default strategy with as many moves as balance asks for. */
+function balanced({ scheduling, settings }: Library): Strategy {
+  const many = Number.MAX_SAFE_INTEGER;
+  return scheduling.strategyNamed('balanced', { ...settings, 'scheduling.moves-per-round': many });
+}
 
 /** From task counts to slots: numbering, executors, sharing, machines. */
 function millionTasks(library: Library): Prepared {
@@ -206,7 +210,7 @@ function millionTasks(library: Library): Prepared {
     workers: 50,
     tasksPerExecutor: 5,
   };
-  const strategy = library.scheduling.balancedStrategy(BALANCED);
+  const strategy = balanced(library);
   let result: SchedulingResult | undefined;
   let snapshot: ClusterSnapshot | undefined;
   return {
@@ -276,7 +280,7 @@ function returnedToGroups({ balance: { balanceGroups } }: Library): Prepared {
 }
 
 /** The strategy as a whole: 8,000 workers of 100 topologies were placed while a machine was away. */
-function returnedToStrategy({ scheduling }: Library): Prepared {
+function returnedToStrategy(library: Library): Prepared {
   const cluster = syntheticCluster({
     machines: 2000,
     slots: 6,
@@ -284,7 +288,7 @@ function returnedToStrategy({ scheduling }: Library): Prepared {
     executors: 600,
     workers: 80,
   });
-  const strategy = scheduling.balancedStrategy(BALANCED);
+  const strategy = balanced(library);
   const { placement } = strategy({ ...cluster, supervisors: cluster.supervisors.slice(0, -1) });
   const snapshot = { ...cluster, placement };
   let result: SchedulingResult | undefined;

@@ -15,27 +15,20 @@ export function roundOf(
   snapshot: ClusterSnapshot,
   strategy: Strategy,
 ): Rounds {
-  const plans = snapshot.topologies.map((topology) => ({ id: topology.id, plan: planOf(topology) }));
-  // What a snapshot says beyond a round's input: racks and resources of supervisors, rules and components of topologies.
-  const known = new Map(snapshot.topologies.map((topology) => [topology.id, topology]));
-  const decide: Strategy = (seen) =>
-    strategy({
-      ...seen,
-      supervisors: snapshot.supervisors,
-      topologies: seen.topologies.map((topology) => known.get(topology.id) ?? topology),
-    });
+  const topologies = snapshot.topologies.map((topology) => ({ facts: topology, plan: planOf(topology) }));
   const round = (nowMs: number, stored: ReadonlyMap<string, Assignment>): SchedulingOutcome =>
     scheduling.schedulingRound({
       nowMs,
       supervisors: snapshot.supervisors,
-      topologies: plans.map(({ id, plan }) => ({
-        id,
+      topologies: topologies.map(({ facts, plan }) => ({
+        id: facts.id,
+        facts,
         plan,
         settings,
-        stored: stored.get(id),
+        stored: stored.get(facts.id),
         lastHeartbeatMs: () => nowMs,
       })),
-      strategy: decide,
+      strategy,
     });
   return {
     first: () => {
