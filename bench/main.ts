@@ -1,5 +1,6 @@
 /** `npm run -s bench -- NAME`: picks a bench and prints what it measures. */
 import { benchCeiling } from './ceiling/bench.js';
+import { benchConsole } from './console/bench.js';
 import { benchIdle } from './idle/bench.js';
 import { benchLifecycle } from './lifecycle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
@@ -15,6 +16,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
   idle: benchIdle,
   lifecycle: benchLifecycle,
   scheduling: benchScheduling,
+  console: benchConsole,
 };
 
 try {

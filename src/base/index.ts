@@ -19,7 +19,9 @@ export {
   sketchQuantile,
   toSketchPairs,
 } from './latency-sketch.js';
-export type { LogFields, Logger, LogLevel } from './logger.js';
+export { LineFollower } from './line-follower.js';
+export { LogFile } from './log-file.js';
+export type { LogFields, Logger } from './logger.js';
 export { createLogger, silentLogger } from './logger.js';
 export { packageVersion } from './package-version.js';
 export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';

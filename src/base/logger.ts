@@ -14,15 +14,14 @@ export interface Logger {
   child(fields: LogFields): Logger;
 }
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-
-/** A logger that writes JSON lines to a file descriptor, at once and in order (default: standard output). */
+/**
+ * A logger that writes JSON lines to a file (default: standard output), at once and in order.
+ *
+ * @param options.level `debug`, `info`, `warn` or `error`
+ */
 export function createLogger(
-  options: { level?: LogLevel; fields?: LogFields; fileDescriptor?: number } = {},
+  options: { level?: string; fields?: LogFields; file?: { write(line: string): void } } = {},
 ): Logger {
-  const destination = pino.destination({ fd: options.fileDescriptor ?? 1, sync: true });
-  // A log on a full disk must not end the process that writes it.
-  destination.on('error', () => {});
   return wrap(
     pino(
       {
@@ -31,9 +30,16 @@ export function createLogger(
         timestamp: pino.stdTimeFunctions.isoTime,
         serializers: {},
       },
-      destination,
+      options.file ?? standardOutput(),
     ).child({ ...(options.fields ?? {}) }),
   );
+}
+
+function standardOutput(): { write(line: string): void } {
+  const destination = pino.destination({ fd: 1, sync: true });
+  // A log on a full disk must not end the process that writes it.
+  destination.on('error', () => {});
+  return destination;
 }
 
 /** A logger that says nothing. */

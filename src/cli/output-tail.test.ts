@@ -61,6 +61,21 @@ describe('OutputTail', () => {
     expect(seen).toEqual(['6700 grüße']);
   });
 
+  it('hands out what records of the log say was printed, and no other record', () => {
+    const records = [
+      { msg: 'worker.started' },
+      { output: 'log', msg: 'one\ntwo' },
+      { component: 'split', msg: 'it says "output":"log"' },
+      { output: 'warn', msg: '' },
+    ];
+    writeFileSync(
+      file('words-1-99-6700', 'worker.log'),
+      `${records.map((one) => JSON.stringify(one)).join('\n')}\n{"output":"log","msg":"cu\n`,
+    );
+    tail.poll();
+    expect(seen).toEqual(['6700 one', '6700 two', '6700 ']);
+  });
+
   it('leaves other topologies and other files alone', () => {
     writeFileSync(file('words-1-98-6700'), 'other\n');
     writeFileSync(file('words-1-99-6701', 'worker.log'), '{}\n');

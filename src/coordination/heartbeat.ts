@@ -143,6 +143,8 @@ export interface WorkerHeartbeat {
   readonly deadLetterFiles: readonly string[];
   /** It has no task, and all that its tasks have sent has arrived: it can be stopped without a trace. */
   readonly isIdle?: boolean;
+  /** Records that its log dropped since it started; not given by workers of older versions. */
+  readonly droppedLogRecords?: number;
 }
 
 /** A slot as its supervisor sees it. */

@@ -138,6 +138,8 @@ export interface WorkerStatus {
   readonly threads: readonly ThreadReport[];
   readonly restarts: number;
   readonly lastProblem: ErrorRecord | null;
+  /** Records that its log dropped: it could not be written, or they came too fast. */
+  readonly droppedLogRecords: number;
   /** Age of its last heartbeat at its supervisor when that reported it, by the wall clocks of both; null: none yet. */
   readonly heartbeatAgeMs: number | null;
 }
@@ -280,6 +282,7 @@ function workerStatuses(
         threads: heartbeat?.threads ?? [],
         restarts: slot.restarts,
         lastProblem: slot.lastProblem,
+        droppedLogRecords: heartbeat?.droppedLogRecords ?? 0,
         heartbeatAgeMs:
           heartbeat === null || slot.heartbeatMs === null ? null : Math.max(0, wallMs - slot.heartbeatMs),
       });
@@ -304,6 +307,7 @@ function workerStatuses(
       threads: [],
       restarts: 0,
       lastProblem: null,
+      droppedLogRecords: 0,
       heartbeatAgeMs: null,
     });
   }

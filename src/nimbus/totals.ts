@@ -15,7 +15,8 @@ import type {
 } from '../coordination/index.js';
 
 const MAX_SUCCEEDED = 32;
-const MAX_ERRORS = 64;
+/** Kinds of errors kept of each component. */
+const MAX_ERRORS_OF_COMPONENT = 16;
 const MAX_LOST_STATES = 1024;
 
 export interface ComponentTotals {
@@ -226,7 +227,15 @@ function mergeErrors(errors: readonly ReportedError[]): readonly ReportedError[]
       lastMs: Math.max(error.lastMs, other?.lastMs ?? -Infinity),
     });
   }
-  return [...merged.values()].sort((a, b) => a.lastMs - b.lastMs).slice(-MAX_ERRORS);
+  const newest = [...merged.values()].sort((a, b) => b.lastMs - a.lastMs);
+  const kept = new Map<string, number>();
+  return newest
+    .filter(({ component }) => {
+      const before = kept.get(component) ?? 0;
+      kept.set(component, before + 1);
+      return before < MAX_ERRORS_OF_COMPONENT;
+    })
+    .reverse();
 }
 
 /** Written by this class; only the version of its format can differ. */

@@ -141,7 +141,6 @@ export class WorkerLauncher {
     try {
       this.#clearDirectory(directory);
       rotateFile(outputPath);
-      rotateFile(join(directory, 'worker.log'));
       const launch = this.#launchOf(assigned, settings, code, { port, generation, workerId, directory });
       writeDurableFile(launchFile, JSON.stringify(launch));
       records.write({ workerId, port, topologyId, generation, launchFile, tuning, process: null });

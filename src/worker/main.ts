@@ -4,12 +4,13 @@
  * A worker outlives its supervisor: it reconnects, and speaks for itself through the coordinator meanwhile. Only a
  * worker of `isobar run` ends itself when its supervisor and the keeper behind it are both gone.
  */
-import { openSync, readFileSync, rmSync } from 'node:fs';
+import { fstatSync, ftruncateSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   compileSettings,
   createLogger,
   isSameProcessAlive,
+  LogFile,
   processIdentity,
   systemClock,
   toIsobarError,
@@ -25,6 +26,7 @@ const LIVENESS_RETRY_MS = 100;
 /** A worker that has just been welcomed has other things to do. */
 const PRELOAD_MS = 500;
 const ORPHAN_CHECK_MS = 500;
+const OUTPUT_CHECK_MS = 10_000;
 
 function main(): void {
   const launchPath = process.argv[2];
@@ -33,18 +35,21 @@ function main(): void {
     process.exit(2);
   }
   const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as WorkerLaunch;
-  const logPath = join(launch.directory, 'worker.log');
+  const settings = compileSettings(...launch.settings);
+  const log = LogFile.of(join(launch.directory, 'worker.log'), settings);
   const logger = createLogger({
-    fileDescriptor: openSync(logPath, 'a'),
+    file: log,
+    level: settings['log.level'],
     fields: { topology: launch.topologyId, worker: launch.workerId },
   });
+  boundOutput(settings['log.max-file-bytes']);
   const identity = processIdentity(process.pid) ?? { pid: process.pid, startTime: '' };
   const orphan = new Orphanhood(launch, identity, logger);
   const worker = new WorkerProcess({
     launch,
     process: identity,
     threadEntry: new URL('./thread-main.js', import.meta.url),
-    logPath,
+    log,
     clock: systemClock,
     logger,
     onEnd: (code) => {
@@ -71,6 +76,22 @@ function main(): void {
     throw toIsobarError(error, 'WORKER_START_FAILED');
   });
   logger.info('worker.started', { pid: process.pid, generation: launch.generation, port: launch.port });
+}
+
+/** What executor threads print is in the log; only native code and the end of this process write to its output. */
+function boundOutput(maxBytes: number): void {
+  systemClock.every(OUTPUT_CHECK_MS, () => {
+    for (const descriptor of [1, 2]) {
+      try {
+        const stats = fstatSync(descriptor);
+        // Opened for appending: the next write goes to the beginning.
+        if (stats.isFile() && stats.size > maxBytes) ftruncateSync(descriptor);
+      } catch {
+        // Nothing is lost by looking again later.
+        continue;
+      }
+    }
+  });
 }
 
 /**

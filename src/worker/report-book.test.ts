@@ -24,8 +24,15 @@ describe('ReportBook', () => {
   it('stays bounded when every error is another one', () => {
     const book = new ReportBook();
     for (let i = 0; i < 1000; i++) book.addError(error(String(i)), i);
-    expect(book.errors.length).toBeLessThanOrEqual(32);
+    expect(book.errors.length).toBeLessThanOrEqual(8);
     expect(book.errors.at(-1)!.error.message).toBe('999');
+  });
+
+  it('keeps the errors of a component that fails once beside those of one that fails in many ways', () => {
+    const book = new ReportBook();
+    book.addError({ ...error('rare'), component: 'quiet' }, 0);
+    for (let i = 0; i < 1000; i++) book.addError(error(String(i)), i);
+    expect(book.errors.find(({ component }) => component === 'quiet')?.error.message).toBe('rare');
   });
 
   it('sums user counters over threads and takes the oldest pending row of all', () => {

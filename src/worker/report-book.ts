@@ -2,7 +2,8 @@
 import type { LongCall, LostState, OldestPending, ReportedError } from '../coordination/index.js';
 import type { ThreadError } from './thread-messages.js';
 
-const MAX_ERRORS = 32;
+/** Kinds of errors kept of each component, so that one that fails in many ways does not push out the others'. */
+const MAX_ERRORS_OF_COMPONENT = 8;
 const MAX_LOST_STATES = 1024;
 
 export class ReportBook {
@@ -29,10 +30,9 @@ export class ReportBook {
       firstMs: before?.firstMs ?? wallMs,
       lastMs: wallMs,
     });
-    if (this.#errors.size > MAX_ERRORS) {
-      const [oldest] = this.#errors.keys();
-      if (oldest !== undefined) this.#errors.delete(oldest);
-    }
+    const ofComponent = [...this.#errors].filter(([, { component }]) => component === error.component);
+    const [oldest] = ofComponent;
+    if (oldest !== undefined && ofComponent.length > MAX_ERRORS_OF_COMPONENT) this.#errors.delete(oldest[0]);
   }
 
   addLostState(lost: LostState): void {

@@ -11,7 +11,7 @@ import {
   type SourceRow,
   type TaskContext,
 } from '../topology/index.js';
-import type { CallName } from './user-calls.js';
+import { areCallsFollowed, type CallName, followed } from './user-calls.js';
 
 export interface SpoutSourceOptions {
   readonly spout: RuntimeSpout;
@@ -59,6 +59,10 @@ export class SpoutSource {
     this.#pauseMs = options.settings['worker.restart-backoff'];
   }
 
+  get #task(): number {
+    return this.#options.context.task;
+  }
+
   /** Where this life began to read. */
   get from(): unknown {
     return this.#options.from;
@@ -95,8 +99,8 @@ export class SpoutSource {
     if (this.#at < this.#rows.length) return this.#handOut();
     if (!this.#mayRead()) return undefined;
     try {
-      this.#reader ??= this.#openReader();
-      const step = this.#reader.next();
+      const reader = (this.#reader ??= this.#openReader());
+      const step = areCallsFollowed() ? followed(this.#task, () => reader.next()) : reader.next();
       if (isPromiseLike(step)) {
         this.#waitFor(step, (settled) => this.#onStep(settled));
         return undefined;
@@ -131,7 +135,9 @@ export class SpoutSource {
         this.#isActive = true;
         this.#callBack('activate', () => this.#lowLevel?.activate?.());
       }
-      const answer = this.#lowLevel.next(this.#options.out);
+      const source = this.#lowLevel;
+      const { out } = this.#options;
+      const answer = areCallsFollowed() ? followed(this.#task, () => source.next(out)) : source.next(out);
       if (isPromiseLike(answer)) {
         this.#waitFor(answer, (settled) => this.#onAnswer(settled));
         return false;

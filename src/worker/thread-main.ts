@@ -1,6 +1,6 @@
 /** Entry of an executor thread: loads the topology's code, checks it against the description, and runs the loop. */
 import { randomInt } from 'node:crypto';
-import { openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -8,6 +8,7 @@ import {
   compileSettings,
   createLogger,
   IsobarError,
+  LogFile,
   systemClock,
   toErrorRecord,
   toIsobarError,
@@ -25,6 +26,8 @@ import { ExecutorThread } from './executor-thread.js';
 import { ThreadContext } from './thread-context.js';
 import { createCrash } from './thread-crash.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import { callingTask, followCalls } from './user-calls.js';
+import { captureOutput, outputRecords } from './user-output.js';
 
 const start = workerData as ThreadStart;
 const port = parentPort!;
@@ -65,10 +68,22 @@ async function loadTopology(): Promise<BuiltTopology> {
 
 async function main(): Promise<void> {
   const settings = compileSettings(...start.settings);
-  const logger = createLogger({
-    fileDescriptor: openSync(start.logPath, 'a'),
-    fields: { topology: start.topologyId, thread: start.index },
-  });
+  const file = LogFile.of(start.logPath, settings, start.logShared);
+  const fields = { topology: start.topologyId, thread: start.index };
+  const logger = createLogger({ file, level: settings['log.level'], fields });
+  const progress = new Int32Array(start.progress);
+  let componentOf = (_task: number): string | undefined => undefined;
+  let hasTasks = false;
+  const capture = captureOutput(
+    { stdout: process.stdout, stderr: process.stderr, console },
+    outputRecords(createLogger({ file, level: 'debug', fields }), () => {
+      const task = callingTask(progress);
+      // Somebody prints behind an await, say: the next time it is known who.
+      if (task === undefined && hasTasks) followCalls();
+      return task === undefined ? undefined : { component: componentOf(task) ?? '', task };
+    }),
+  );
+  process.on('exit', () => capture.flush());
   let topology: BuiltTopology;
   try {
     topology = await loadTopology();
@@ -100,9 +115,11 @@ async function main(): Promise<void> {
     post,
     wake: () => wake(),
     aloneMarks: createAloneMarks(dirname(start.logPath), logger),
-    progress: new Int32Array(start.progress),
+    progress,
   });
   const factory = createFactory(context, tasks, logger);
+  componentOf = (task) => factory.componentOf(task);
+  hasTasks = true;
   const thread = new ExecutorThread({
     start,
     context,

@@ -14,6 +14,8 @@ export interface ThreadStart {
   readonly settings: readonly RawSettings[];
   readonly deadLetterDirectory: string;
   readonly logPath: string;
+  /** What all writers of that log share (see LogFile). */
+  readonly logShared: SharedArrayBuffer;
   readonly progress: SharedArrayBuffer;
   readonly doorbell: SharedArrayBuffer;
   /** Rings to and from the main thread. */

@@ -13,6 +13,7 @@ import {
   toIsobarError,
   type Clock,
   type ErrorRecord,
+  type LogFile,
   type Logger,
   type Settings,
 } from '../base/index.js';
@@ -58,7 +59,7 @@ export interface WorkerProcessOptions {
   readonly launch: WorkerLaunch;
   readonly process: { readonly pid: number; readonly startTime: string };
   readonly threadEntry: URL;
-  readonly logPath: string;
+  readonly log: LogFile;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called once, when the worker has ended; `code` is the exit code to use. */
@@ -151,7 +152,8 @@ export class WorkerProcess {
         descriptionPath: launch.descriptionPath,
         settings: launch.settings,
         deadLetterDirectory: launch.deadLetterDirectory,
-        logPath: options.logPath,
+        logPath: options.log.path,
+        logShared: options.log.shared,
       },
       clock: options.clock,
       logger: options.logger,
@@ -253,6 +255,7 @@ export class WorkerProcess {
       oldestPending: this.#book.oldestPending,
       deadLetterFiles: this.#book.deadLetterFiles,
       isIdle: this.#isIdle(),
+      droppedLogRecords: this.#options.log.dropped,
     };
   }
 

@@ -82,13 +82,15 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
   for (const { component, task, count, lastMs } of lostTasks(status.lostStates)) {
     lines.push(`  ${component} ${task} (${grouped(count)} ×, last ${ago(lastMs, nowMs)})`);
   }
+  const dropped = status.workers.reduce((sum, { droppedLogRecords }) => sum + droppedLogRecords, 0);
+  if (dropped > 0) lines.push(`logs: ${grouped(dropped)} records were dropped`);
   for (const file of status.deadLetterFiles) lines.push(`dead letters: ${printable(file)}`);
   return lines;
 }
 
 type Status = TopologyDetail['status'];
 
-function componentLines({ components }: Status, width: number): readonly string[] {
+function componentLines({ components, errors }: Status, width: number): readonly string[] {
   const all: readonly Column<Status['components'][number]>[] = [
     { title: 'COMPONENT', align: 'left', cell: ({ component }) => printable(component) },
     { title: 'KIND', align: 'left', cell: ({ kind }) => kind },
@@ -99,6 +101,12 @@ function componentLines({ components }: Status, width: number): readonly string[
     { title: 'ACKED', align: 'right', cell: ({ acked }) => grouped(acked) },
     { title: 'FAILED', align: 'right', cell: ({ failed }) => grouped(failed) },
     { title: 'QUEUED', align: 'right', cell: ({ queued }) => grouped(queued) },
+    {
+      title: 'ERRORS',
+      align: 'right',
+      cell: ({ component }) =>
+        grouped(errors.reduce((sum, one) => sum + (one.component === component ? one.count : 0), 0)),
+    },
     { title: 'P50', align: 'right', cell: (one) => micros(latency(one, 0.5)) },
     { title: 'P99', align: 'right', cell: (one) => micros(latency(one, 0.99)) },
   ];

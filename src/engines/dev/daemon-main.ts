@@ -6,12 +6,13 @@
  * D2  Killed at any moment, its successor goes on where it was; workers do not notice more than a reconnect.
  * D3  A coordinator that is not there is waited for.
  */
-import { openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import {
   compileSettings,
   createLogger,
   isSameProcessAlive,
   lockDirectory,
+  LogFile,
   type Logger,
   packageVersion,
   processIdentity,
@@ -166,8 +167,10 @@ function main(): void {
   // Written by the keeper of the same version.
   const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as DevDaemonLaunch;
   const directory = devDirectory(launch.directory);
+  const settings = compileSettings(launch.settings);
   const logger = createLogger({
-    fileDescriptor: openSync(daemonFiles(directory, launch.id).log, 'a', 0o600),
+    file: LogFile.of(daemonFiles(directory, launch.id).log, settings),
+    level: settings['log.level'],
     fields: { daemon: launch.id, pid: process.pid },
   });
   process.on('uncaughtException', (error) => {

@@ -1,7 +1,14 @@
 /** Entry of the keeper of `isobar dev`; its argument is the cluster's directory. A second keeper ends at once, well. */
-import { mkdirSync, openSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger, hasCode, systemClock, toErrorRecord } from '../../base/index.js';
+import {
+  createLogger,
+  DEFAULT_SETTINGS,
+  hasCode,
+  LogFile,
+  systemClock,
+  toErrorRecord,
+} from '../../base/index.js';
 import { devDirectory } from './dev-directory.js';
 import { type Keeper, startKeeper } from './keeper.js';
 
@@ -14,7 +21,7 @@ async function main(): Promise<void> {
   const directory = devDirectory(path);
   mkdirSync(directory.logs, { recursive: true, mode: 0o700 });
   const logger = createLogger({
-    fileDescriptor: openSync(join(directory.logs, 'keeper.log'), 'a', 0o600),
+    file: LogFile.of(join(directory.logs, 'keeper.log'), DEFAULT_SETTINGS),
     fields: { daemon: 'keeper', pid: process.pid },
   });
   process.on('uncaughtException', (error) => {

@@ -7,11 +7,12 @@
  * D2  When the keeper is gone (the channel's end, then pid and start time), it stops the workers, removes what the run has
  *     left, and ends.
  */
-import { openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   compileSettings,
   createLogger,
+  LogFile,
   type Logger,
   systemClock,
   toErrorRecord,
@@ -120,8 +121,10 @@ function main(): void {
   }
   // Written by the keeper of the same version.
   const launch = JSON.parse(readFileSync(launchPath, 'utf8')) as DaemonLaunch;
+  const settings = compileSettings(launch.settings);
   const logger = createLogger({
-    fileDescriptor: openSync(launch.directory.daemonLog, 'a'),
+    file: LogFile.of(launch.directory.daemonLog, settings),
+    level: settings['log.level'],
     fields: { pid: process.pid },
   });
   process.on('uncaughtException', (error) => {

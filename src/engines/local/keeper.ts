@@ -96,7 +96,9 @@ class Keeper implements LocalCluster {
       ...(stateDirectory === undefined ? {} : { stateDirectory }),
     });
     this.#launchPath = join(this.directory.path, 'daemon.json');
-    const launch: DaemonLaunch = { directory: this.directory, settings: options.settings, keeper };
+    // Nothing of what a topology prints is left out where somebody watches it.
+    const settings = { 'log.rate-limit': null, ...options.settings };
+    const launch: DaemonLaunch = { directory: this.directory, settings, keeper };
     writeFileSync(this.#launchPath, JSON.stringify(launch));
     this.#state = this.#spawn();
     // Not before the daemon: the next run should not wait for the last one's remains.

@@ -366,6 +366,7 @@ export class ThreadHarness {
         settings: [this.#settings],
         deadLetterDirectory: '',
         logPath: '',
+        logShared: new SharedArrayBuffer(16),
         progress: new SharedArrayBuffer(PROGRESS_WORDS * 4),
         doorbell,
         toMain: ring(),

@@ -1,0 +1,199 @@
+/**
+ * A file of log records, one JSON line each, that never takes more of the disk than it may: full files are renamed
+ * (`path.1` is the youngest, `path.2` older …) and the oldest goes. It owns the bound, the rate and the count of what was
+ * dropped; what a record says is the logger's business.
+ *
+ * G1  Threads of one process may write one file, each through a LogFile of its own: they share the bytes written and the
+ *     number of renames in a SharedArrayBuffer. Records never mix: each is one write to a file opened for appending.
+ * G2  A log that cannot be written (full disk, no rights) ends nobody: records are dropped and counted, and it is tried again.
+ */
+import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import type { Settings } from './settings.js';
+
+export interface LogFileOptions {
+  readonly path: string;
+  /** Bytes at which a file is full. */
+  readonly maxBytes: number;
+  /** Files that are kept, the one being written included. */
+  readonly maxFiles: number;
+  /** Records that may be written here in one second; null: any number. */
+  readonly maxRecordsPerSecond: number | null;
+  /** From {@link LogFile.allocateShared}; not given: nobody else writes the file. */
+  readonly shared?: SharedArrayBuffer;
+  /** Milliseconds that never jump; for tests. */
+  readonly nowMs?: () => number;
+}
+
+/** Words of the shared memory. */
+const S_LOCK = 0;
+/** Renames so far: a writer that has seen fewer has a file open that is not the youngest any more. */
+const S_RENAMES = 1;
+const S_BYTES = 2;
+const S_DROPPED = 3;
+const SHARED_WORDS = 4;
+
+const RETRY_MS = 1000;
+/** A thread that was ended in the middle of a rename must not stop the others for longer. */
+const LONGEST_LOCK_MS = 200;
+
+export class LogFile {
+  readonly path: string;
+  readonly #options: LogFileOptions;
+  readonly #shared: Int32Array;
+  readonly #nowMs: () => number;
+  #file: number | undefined;
+  #renames = 0;
+  #failedUntilMs = -Infinity;
+  /** The last write was cut: the next record begins with a line break. */
+  #isTorn = false;
+  #secondMs = -Infinity;
+  #inSecond = 0;
+  /** Dropped since the file last said so. */
+  #untold = 0;
+
+  static allocateShared(): SharedArrayBuffer {
+    return new SharedArrayBuffer(SHARED_WORDS * 4);
+  }
+
+  /** As settings say. `shared`: see {@link LogFileOptions}. */
+  static of(path: string, settings: Settings, shared?: SharedArrayBuffer): LogFile {
+    return new LogFile({
+      path,
+      maxBytes: settings['log.max-file-bytes'],
+      maxFiles: settings['log.files'],
+      maxRecordsPerSecond: settings['log.rate-limit'],
+      ...(shared === undefined ? {} : { shared }),
+    });
+  }
+
+  constructor(options: LogFileOptions) {
+    this.path = options.path;
+    this.#options = options;
+    this.#shared = new Int32Array(options.shared ?? LogFile.allocateShared());
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+  }
+
+  /** For other threads that write this file. */
+  get shared(): SharedArrayBuffer {
+    // Made or given as one.
+    return this.#shared.buffer as SharedArrayBuffer;
+  }
+
+  /** Records that were dropped, by all that share this file. */
+  get dropped(): number {
+    return Atomics.load(this.#shared, S_DROPPED) >>> 0;
+  }
+
+  /** Writes a record: one line with its break. Never throws. */
+  write(line: string): void {
+    const nowMs = this.#nowMs();
+    if (!this.#isAdmitted(nowMs)) {
+      this.#drop();
+      return;
+    }
+    if (this.#untold > 0 && this.#put(droppedRecord(this.#untold), nowMs)) this.#untold = 0;
+    if (!this.#put(line, nowMs)) this.#drop();
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #isAdmitted(nowMs: number): boolean {
+    const { maxRecordsPerSecond } = this.#options;
+    if (maxRecordsPerSecond === null) return true;
+    if (nowMs - this.#secondMs >= 1000) {
+      this.#secondMs = nowMs;
+      this.#inSecond = 0;
+    }
+    return ++this.#inSecond <= maxRecordsPerSecond;
+  }
+
+  #drop(): void {
+    this.#untold++;
+    Atomics.add(this.#shared, S_DROPPED, 1);
+  }
+
+  /** false: it could not be written. */
+  #put(line: string, nowMs: number): boolean {
+    if (nowMs < this.#failedUntilMs) return false;
+    try {
+      if (this.#renames !== Atomics.load(this.#shared, S_RENAMES)) this.close();
+      this.#file ??= this.#open();
+      if (Atomics.load(this.#shared, S_BYTES) >= this.#options.maxBytes) this.#rename();
+      const bytes = Buffer.from(this.#isTorn ? `\n${line}` : line);
+      const written = writeSync(this.#file, bytes);
+      Atomics.add(this.#shared, S_BYTES, written);
+      this.#isTorn = written < bytes.length;
+      return !this.#isTorn;
+    } catch {
+      // Told by the count, and by the file once it can be written again.
+      this.#failedUntilMs = nowMs + RETRY_MS;
+      this.close();
+      return false;
+    }
+  }
+
+  #open(): number {
+    this.#renames = Atomics.load(this.#shared, S_RENAMES);
+    const file = openSync(this.path, 'a', 0o600);
+    Atomics.store(this.#shared, S_BYTES, fstatSync(file).size);
+    return file;
+  }
+
+  /** Begins a new file, unless another thread just has. */
+  #rename(): void {
+    this.#lock();
+    try {
+      if (this.#renames === Atomics.load(this.#shared, S_RENAMES)) {
+        this.#shift();
+        Atomics.add(this.#shared, S_RENAMES, 1);
+      }
+    } finally {
+      this.#unlock();
+    }
+    this.close();
+    this.#file = this.#open();
+  }
+
+  #shift(): void {
+    const { maxFiles } = this.#options;
+    if (maxFiles <= 1) {
+      // Opened for appending by all writers, so the next record of each goes to its beginning.
+      if (this.#file !== undefined) ftruncateSync(this.#file);
+      return;
+    }
+    rmSync(`${this.path}.${maxFiles - 1}`, { force: true });
+    for (let age = maxFiles - 2; age >= 1; age--)
+      renameIfThere(`${this.path}.${age}`, `${this.path}.${age + 1}`);
+    renameIfThere(this.path, `${this.path}.1`);
+  }
+
+  /** Whoever has had the lock for too long is taken for gone. */
+  #lock(): void {
+    const untilMs = performance.now() + LONGEST_LOCK_MS;
+    while (Atomics.compareExchange(this.#shared, S_LOCK, 0, 1) !== 0) {
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0) return;
+      Atomics.wait(this.#shared, S_LOCK, 1, leftMs);
+    }
+  }
+
+  #unlock(): void {
+    Atomics.store(this.#shared, S_LOCK, 0);
+    Atomics.notify(this.#shared, S_LOCK, 1);
+  }
+}
+
+function renameIfThere(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}
+
+function droppedRecord(count: number): string {
+  return `${JSON.stringify({ level: 40, time: new Date().toISOString(), count, msg: 'log.dropped' })}\n`;
+}
