@@ -186,6 +186,15 @@ export const SETTINGS_TABLE = {
     scope: 'topology',
     what: 'Shortest time between two stored positions of one spout task.',
   },
+  'spout.idle-backoff-max': {
+    kind: 'duration',
+    default: 50,
+    minimum: 1,
+    maximum: 60_000,
+    scope: 'topology',
+    what: 'Longest pause before a source that had nothing is asked again; begins at 1 ms, doubles, and is over with the first row.',
+    storm: [{ name: 'topology.sleep.spout.wait.strategy.time.ms', unit: 'ms' }],
+  },
   'bolt.max-in-flight': {
     kind: 'integer',
     default: 64,

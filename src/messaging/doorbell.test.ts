@@ -39,8 +39,19 @@ describe('a doorbell', () => {
     });
   });
 
-  it('ends its sleep after its time', async () => {
-    await bell().owner.sleep(5, never);
+  it.each([5, 120])('ends its sleep after its time, %i ms', async (timeoutMs) => {
+    const began = performance.now();
+    expect(await bell().owner.sleep(timeoutMs, never)).toBe(true);
+    expect(performance.now() - began).toBeGreaterThan(timeoutMs - 2);
+  });
+
+  it('tells whether it slept, and so gave way', async () => {
+    const { owner, sender } = bell();
+    expect(await owner.sleep(LONG_MS, () => true)).toBe(false);
+    sender.ring();
+    expect(await owner.sleep(LONG_MS, never)).toBe(false);
+    setImmediate(() => sender.ring());
+    expect(await owner.sleep(LONG_MS, never)).toBe(true);
   });
 
   it('is woken by its own event loop, asleep or about to sleep', async () => {

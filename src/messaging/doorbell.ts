@@ -5,14 +5,20 @@
  * (owner looks) AWAKE. Ringing an owner who is awake leaves RUNG behind, so the next sleep ends at once; a bell is never
  * lost, whatever the order of ringing, looking and falling asleep. Ringing again costs one read.
  *
- * Atomics.waitAsync does not keep Node's event loop alive and V8 keeps a waiter until it is notified or timed out: so a
- * timer is held while asleep, every wait has a time-out, and a sleep that ends in another way notifies its own waiter.
+ * V8 keeps a waiter until it is notified or timed out: so a sleep that ends in another way notifies its own waiter. Nor
+ * does Atomics.waitAsync keep Node's event loop alive: the owner has something else that does.
  */
 import { IsobarError } from '../base/index.js';
 
 const AWAKE = 0;
 const ASLEEP = 1;
 const RUNG = 2;
+
+/**
+ * Up to this long V8 itself ends a sleep, at half the cost of a timer of Node's. It keeps its own timers to their end, even
+ * if the sleep is over long before: too many where long sleeps are short.
+ */
+const SHORT_SLEEP_MS = 100;
 
 /** `Atomics.waitAsync` is in V8 since Node 16, but not in the ES2023 declarations. */
 interface AsyncAtomics {
@@ -55,29 +61,30 @@ export class Doorbell {
 
   /**
    * Owner: sleeps until rung or for `timeoutMs`; not at all if it was rung since the last sleep, or if `hasWork` says so
-   * after the sleep has been announced. One sleep at a time.
-   *
-   * A sleep that ends at once does not give way to timers and sockets: the caller's loop must do that now and then.
+   * after the sleep has been announced. One sleep at a time. Resolves to whether it slept: otherwise it has not given
+   * way to timers and sockets, and the caller's loop must do that.
    */
-  async sleep(timeoutMs: number, hasWork: () => boolean): Promise<void> {
+  async sleep(timeoutMs: number, hasWork: () => boolean): Promise<boolean> {
     if (this.#wake !== null)
       throw new IsobarError('INTERNAL', 'the owner of a doorbell sleeps once at a time');
     const word = this.#word;
     if (Atomics.compareExchange(word, 0, AWAKE, ASLEEP) !== AWAKE || timeoutMs <= 0 || hasWork()) {
       Atomics.store(word, 0, AWAKE);
-      return;
+      return false;
     }
-    const waiting = asyncAtomics.waitAsync(word, 0, ASLEEP, timeoutMs);
+    const isShort = timeoutMs <= SHORT_SLEEP_MS;
+    const waiting = asyncAtomics.waitAsync(word, 0, ASLEEP, isShort ? timeoutMs : Infinity);
     if (waiting.async) {
-      const hold = setTimeout(() => this.#wake?.(), timeoutMs);
+      const timer = isShort ? undefined : setTimeout(() => this.#wake?.(), timeoutMs);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
         void waiting.value.then(() => resolve());
       });
       this.#wake = null;
-      clearTimeout(hold);
+      clearTimeout(timer);
     }
     // Order matters: awake first, then the owner looks for work; a bell in between makes the next sleep short.
     if (Atomics.exchange(word, 0, AWAKE) === ASLEEP) Atomics.notify(word, 0);
+    return waiting.async;
   }
 }

@@ -39,7 +39,8 @@ export interface SpoutEmitOptions<P> extends Positioned<P> {
 export interface SpoutSource<E, S, P> {
   /**
    * Called again and again, whenever rows may be sent: emits what there is (a bounded number of rows, without blocking)
-   * and returns. `'idle'`: nothing now, ask again in a moment. `'ended'`: there will never be more; not called again.
+   * and returns. `'idle'`: nothing now, ask again in a moment (1 ms at first, and later each time up to
+   * `spout.idle-backoff-max`; soon again after an `ack` or a `fail`). `'ended'`: there will never be more; not called again.
    * While a returned promise is pending, `next` is not called again and `out` stays valid.
    */
   next(out: Out<E, S, SpoutEmitOptions<P>>): SpoutAnswer | Promise<SpoutAnswer>;

@@ -328,6 +328,16 @@ export class BoltExecutor implements LocalTarget {
     task.runRooted('end', (out) => this.#call(task, 'end', () => task.task.end!(out)), markEnded);
   }
 
+  /** Nothing is queued, in user code or pending here. */
+  get isCalm(): boolean {
+    return (
+      this.queued === 0 &&
+      this.tasks.every(
+        ({ inFlight, openCalls, ledger }) => inFlight === 0 && openCalls.size === 0 && ledger.pending === 0,
+      )
+    );
+  }
+
   /** Fails what has been in user code for longer than the message time-out. Returns how many. */
   expire(nowMs: number): number {
     const timeoutMs = this.#context.options.settings['topology.message-timeout'];

@@ -28,10 +28,13 @@ const SPOUT_BUDGET_ROWS = 256;
 const FRAMES_PER_TURN = 64;
 const YIELD_MS = 1;
 const MAINTENANCE_MS = 250;
+/** Period of the maintenance of a thread that has nothing pending, and its longest sleep. */
+const CALM_MS = 1000;
 const REPORT_MS = 1000;
-const LONGEST_SLEEP_MS = 250;
 /** A tick that is due while its receivers take no rows must not keep the thread awake. */
 const SHORTEST_SLEEP_MS = 1;
+/** What could not be flushed is looked at again after 1 ms, and later each time: the bell is rung when it can be. */
+const LONGEST_BLOCKED_MS = 16;
 
 export interface ExecutorThreadOptions {
   readonly start: ThreadStart;
@@ -60,6 +63,10 @@ export class ExecutorThread {
   #isFlushAsked = false;
   #drainOrigin: number | null = null;
   #nextMaintenanceMs = 0;
+  /** Nothing has happened since the last maintenance, and nothing is pending. */
+  #isCalm = false;
+  #lastReport = '';
+  #blockedMs = SHORTEST_SLEEP_MS;
   #nextReportMs = 0;
   #nextPositionsMs = 0;
   readonly #userCounters: Map<string, Map<string, number>>;
@@ -110,6 +117,7 @@ export class ExecutorThread {
   /** Makes a sleeping loop look again; called when a promise settled or a message came. */
   wake(): void {
     this.#wakeRequested = true;
+    this.#noteActivity();
     this.#doorbell.wakeSelf();
   }
 
@@ -166,6 +174,7 @@ export class ExecutorThread {
     const flushMs = this.#context.options.settings['messaging.flush-interval'];
     let lastFlushMs = 0;
     let lastYieldMs = performance.now();
+    let hasWorked = true;
     while (!this.#stopping) {
       const turnMs = performance.now();
       this.#context.turnMs = turnMs;
@@ -188,8 +197,13 @@ export class ExecutorThread {
           this.#options.post({ kind: 'flushed' });
         }
       }
+      if (work > 0) {
+        this.#noteActivity();
+        hasWorked = true;
+      }
       if (work === 0) {
-        await this.#idle(flushed);
+        await this.#idle(flushed, hasWorked);
+        hasWorked = false;
         lastYieldMs = performance.now();
       } else if (nowMs - lastYieldMs >= YIELD_MS) {
         await immediate();
@@ -200,15 +214,29 @@ export class ExecutorThread {
     await this.#close();
   }
 
-  async #idle(flushed: boolean): Promise<void> {
-    await immediate();
-    if (this.#stopping || this.#wakeRequested || this.#hasInput()) return;
+  async #idle(flushed: boolean, hasWorked: boolean): Promise<void> {
+    if (hasWorked) {
+      // Under load the next batch is often about to arrive, and falling asleep costs more than looking again.
+      await immediate();
+      if (this.#stopping || this.#wakeRequested || this.#hasInput()) return;
+    }
     // What could not be flushed waits for credit or for space in a ring: both ring the bell, so looking again is a precaution.
-    const longestMs = flushed ? LONGEST_SLEEP_MS : SHORTEST_SLEEP_MS;
-    await this.#doorbell.sleep(
-      Math.max(SHORTEST_SLEEP_MS, Math.min(longestMs, this.#nextDueMs() - performance.now())),
-      () => this.#wakeRequested || this.#hasInput(),
+    const longestMs = flushed ? CALM_MS : this.#blockedMs;
+    this.#blockedMs = flushed ? SHORTEST_SLEEP_MS : Math.min(2 * this.#blockedMs, LONGEST_BLOCKED_MS);
+    // Rounded up: a timer cuts fractions, and waking up twice for one thing costs twice.
+    const dueMs = Math.ceil(this.#nextDueMs() - performance.now());
+    const hasSlept = await this.#doorbell.sleep(
+      Math.max(SHORTEST_SLEEP_MS, Math.min(longestMs, dueMs)),
+      () => this.#stopping || this.#wakeRequested || this.#hasInput(),
     );
+    if (!hasSlept) await immediate();
+  }
+
+  /** Something has happened: what follows from it is reported within `MAINTENANCE_MS`. */
+  #noteActivity(): void {
+    if (!this.#isCalm) return;
+    this.#isCalm = false;
+    this.#nextMaintenanceMs = Math.min(this.#nextMaintenanceMs, performance.now() + MAINTENANCE_MS);
   }
 
   #hasInput(): boolean {
@@ -335,12 +363,14 @@ export class ExecutorThread {
   }
 
   #maintain(nowMs: number): void {
-    this.#nextMaintenanceMs = nowMs + MAINTENANCE_MS;
-    for (const bolt of this.#tasks.bolts) {
+    const { bolts, spouts } = this.#tasks;
+    this.#isCalm = bolts.every((bolt) => bolt.isCalm) && spouts.every((spout) => spout.isCalm);
+    this.#nextMaintenanceMs = nowMs + (this.#isCalm ? CALM_MS : MAINTENANCE_MS);
+    for (const bolt of bolts) {
       bolt.updateDepths();
       bolt.expire(nowMs);
     }
-    for (const spout of this.#tasks.spouts) {
+    for (const spout of spouts) {
       for (const task of spout.tasks) {
         task.updateDepths();
         task.retryDeadLetters(nowMs);
@@ -354,15 +384,21 @@ export class ExecutorThread {
     }
     if (nowMs >= this.#nextReportMs) {
       this.#nextReportMs = nowMs + REPORT_MS;
-      this.#options.post({
-        kind: 'report',
-        counters: [...this.#userCounters].flatMap(([component, counters]) =>
-          [...counters].map(([name, value]) => [component, name, value] as const),
-        ),
-        oldest: this.#oldestPending(nowMs),
-        longCalls: this.#tasks.longCalls(nowMs, this.#context.options.settings['worker.stuck-warning']),
-      });
+      this.#report(nowMs);
     }
+  }
+
+  /** Tells the main thread what only this thread knows, if it has changed. */
+  #report(nowMs: number): void {
+    const counters = [...this.#userCounters].flatMap(([component, ofComponent]) =>
+      [...ofComponent].map(([name, value]) => [component, name, value] as const),
+    );
+    const oldest = this.#oldestPending(nowMs);
+    const longCalls = this.#tasks.longCalls(nowMs, this.#context.options.settings['worker.stuck-warning']);
+    const text = JSON.stringify([counters, oldest, longCalls]);
+    if (text === this.#lastReport) return;
+    this.#lastReport = text;
+    this.#options.post({ kind: 'report', counters, oldest, longCalls });
   }
 
   #postPositions(): void {

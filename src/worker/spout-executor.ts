@@ -313,6 +313,11 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.#updateState();
   }
 
+  /** No tree and no row of this task is pending. */
+  get isCalm(): boolean {
+    return this.counters[C_PENDING] === 0 && this.ledger.pending === 0;
+  }
+
   get isStuckOnLimit(): boolean {
     return this.ledger.isFull;
   }
@@ -574,6 +579,10 @@ export class SpoutExecutor {
     }
     this.#turn++;
     return done;
+  }
+
+  get isCalm(): boolean {
+    return this.tasks.every((task) => task.isCalm);
   }
 
   get retryAtMs(): number {

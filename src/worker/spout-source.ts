@@ -28,9 +28,8 @@ export interface SpoutSourceOptions {
   readonly wake: () => void;
 }
 
-/** Bounds of the pause before a source that had nothing is asked again; it doubles while there is nothing. */
+/** First pause before a source that had nothing is asked again; it doubles up to `spout.idle-backoff-max`. */
 const SHORTEST_REST_MS = 1;
-const LONGEST_REST_MS = 16;
 
 type Reader = Iterator<SourceRow | readonly SourceRow[]> | AsyncIterator<SourceRow | readonly SourceRow[]>;
 type Step = IteratorResult<SourceRow | readonly SourceRow[]>;
@@ -151,10 +150,12 @@ export class SpoutSource {
   }
 
   ack(id: unknown): void {
+    this.#askSoon();
     this.#callBack('ack', () => this.#lowLevel?.ack?.(id));
   }
 
   fail(id: unknown, reason: string): void {
+    this.#askSoon();
     this.#callBack('fail', () => this.#lowLevel?.fail?.(id, reason));
   }
 
@@ -216,7 +217,14 @@ export class SpoutSource {
   #rest(): void {
     this.#idle = true;
     this.#pauseUntilMs = this.#options.clock.nowMs() + this.#restMs;
-    this.#restMs = Math.min(2 * this.#restMs, LONGEST_REST_MS);
+    this.#restMs = Math.min(2 * this.#restMs, this.#options.settings['spout.idle-backoff-max']);
+  }
+
+  /** What an idle source waited for may just have happened. */
+  #askSoon(): void {
+    if (!this.#idle) return;
+    this.#restMs = SHORTEST_REST_MS;
+    this.#pauseUntilMs = Math.min(this.#pauseUntilMs, this.#options.clock.nowMs() + SHORTEST_REST_MS);
   }
 
   #onAnswer(answer: unknown): void {

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { compileSettings, VirtualClock, type RawSettings } from '../base/index.js';
+import type { RuntimeOut, SpoutAnswer, TaskContext } from '../topology/index.js';
+import { SpoutSource } from './spout-source.js';
+
+/** A low-level source, asked whenever it may be: at which milliseconds was it? */
+function asked(
+  settings: RawSettings,
+  untilMs: number,
+  answer: (atMs: number) => SpoutAnswer,
+  at: (atMs: number, source: SpoutSource) => void = () => undefined,
+): number[] {
+  const clock = new VirtualClock();
+  const times: number[] = [];
+  const source = new SpoutSource({
+    spout: {
+      kind: 'spout',
+      open: () => ({
+        next: () => {
+          times.push(clock.nowMs());
+          return answer(clock.nowMs());
+        },
+      }),
+    },
+    // The source above uses neither.
+    context: {} as TaskContext,
+    out: {} as RuntimeOut,
+    from: undefined,
+    clock,
+    settings: compileSettings(settings),
+    onError: (error) => {
+      throw error;
+    },
+    wake: () => undefined,
+  });
+  while (clock.nowMs() <= untilMs) {
+    at(clock.nowMs(), source);
+    source.poll();
+    clock.advance(1);
+  }
+  return times;
+}
+
+describe('a source that has nothing', () => {
+  it('is asked after 1 ms and then half as often each time, down to the limit that the setting gives', () => {
+    expect(asked({ 'spout.idle-backoff-max': 10 }, 50, () => 'idle')).toEqual([0, 1, 3, 7, 15, 25, 35, 45]);
+    expect(asked({ 'spout.idle-backoff-max': 1 }, 5, () => 'idle')).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  it('is asked quickly again after a row', () => {
+    const times = asked({}, 60, (atMs) => (atMs === 31 ? undefined : 'idle'));
+    expect(times).toEqual([0, 1, 3, 7, 15, 31, 32, 33, 35, 39, 47]);
+  });
+
+  it.each(['ack', 'fail'] as const)('is asked soon after an %s, which may be what it waited for', (event) => {
+    const times = asked(
+      {},
+      60,
+      () => 'idle',
+      (atMs, source) => {
+        if (atMs !== 40) return;
+        if (event === 'ack') source.ack(1);
+        else source.fail(1, 'user');
+      },
+    );
+    expect(times).toEqual([0, 1, 3, 7, 15, 31, 41, 42, 44, 48, 56]);
+  });
+});
