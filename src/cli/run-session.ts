@@ -5,7 +5,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterStatus, SubmitRequest, SubmitResult, TopologyStatus } from '../api/index.js';
-import { compileSettings, hasCode, IsobarError, systemClock, toErrorRecord } from '../base/index.js';
+import {
+  compileSettings,
+  errorKind,
+  hasCode,
+  IsobarError,
+  systemClock,
+  toErrorRecord,
+} from '../base/index.js';
 import { planTopology } from '../scheduling/index.js';
 import {
   type LocalCluster,
@@ -20,7 +27,6 @@ import type { Display } from './display/display.js';
 import { ExitCode } from './exit-code.js';
 import { OutputTail } from './output-tail.js';
 import type { RunOptions } from './run-options.js';
-import { kindOf } from './view/error-kinds.js';
 import { inFlowOrder } from './view/flow-order.js';
 import { addStatus, EMPTY_HISTORY, type History } from './view/history.js';
 import { type Drain, exitCodeOf, type RunEnd } from './view/report.js';
@@ -292,7 +298,7 @@ class Session {
   #showProblems({ errors, problems }: TopologyStatus): void {
     const all = [...errors, ...problems.map((error) => ({ component: '', task: 0, error, count: 1 }))];
     for (const { component, task, error, count } of all) {
-      const key = kindOf(component, error);
+      const key = errorKind(component, error);
       if (this.#shown.has(key) || this.#shown.size >= MAX_PROBLEMS) continue;
       this.#shown.add(key);
       this.#display.problem({ component, task, error, count });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WorkerHeartbeat } from '../coordination/index.js';
+import type { ReportedError, WorkerHeartbeat } from '../coordination/index.js';
 import { TotalsBook } from './totals.js';
 
 function heartbeat(
@@ -104,6 +104,33 @@ describe('TotalsBook', () => {
       expect(book.note(heartbeat(`p${port}`, port, 2, 2, port))).toBe('updated');
     }
     expect(acked(book)).toBe(400);
+  });
+
+  it('counts errors of one place in the code together, whatever row their messages name and whichever worker had them', () => {
+    const book = new TotalsBook();
+    const failure = (row: number, line: number, lastMs: number): ReportedError => ({
+      component: 'count',
+      task: row,
+      error: {
+        code: 'USER_CODE_FAILED',
+        message: `row ${row}`,
+        details: {},
+        stack: `Error: row ${row}\n    at process (app.ts:${line}:1)\n    at later (app.ts:${row}:1)`,
+      },
+      count: row,
+      firstMs: lastMs - 1,
+      lastMs,
+    });
+    book.note({ ...heartbeat('a', 1, 1, 0), errors: [failure(1, 5, 30), failure(2, 6, 20)] });
+    book.note({ ...heartbeat('b', 2, 1, 0), errors: [failure(3, 5, 10)] });
+    expect(
+      book
+        .errors()
+        .map(({ error, task, count, firstMs, lastMs }) => [error.message, task, count, firstMs, lastMs]),
+    ).toEqual([
+      ['row 2', 2, 2, 19, 20],
+      ['row 1', 1, 4, 9, 30],
+    ]);
   });
 
   it('goes on from what was stored, and from nothing if that is damaged', () => {

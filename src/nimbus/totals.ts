@@ -5,7 +5,7 @@
  * A worker that is away and comes back has the same id and is counted once. When many have been succeeded in their slots,
  * they are folded into one base; their ids are kept, so that a late report of one is not counted again.
  */
-import { mergeSketches, type SketchPairs } from '../base/index.js';
+import { errorKind, mergeSketches, type SketchPairs } from '../base/index.js';
 import type {
   ComponentReport,
   LostState,
@@ -217,8 +217,9 @@ function sumRecords(records: readonly Readonly<Record<string, number>>[]): Reado
 
 function mergeErrors(errors: readonly ReportedError[]): readonly ReportedError[] {
   const merged = new Map<string, ReportedError>();
-  for (const error of errors) {
-    const key = JSON.stringify([error.component, error.error.code, error.error.message]);
+  // The task and the text of a kind are those of its newest.
+  for (const error of errors.toSorted((a, b) => a.lastMs - b.lastMs)) {
+    const key = errorKind(error.component, error.error);
     const other = merged.get(key);
     merged.set(key, {
       ...error,

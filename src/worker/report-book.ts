@@ -1,4 +1,5 @@
 /** What a worker keeps for its heartbeats beyond counters: errors, lost states, dead-letter files. Bounded. */
+import { errorKind } from '../base/index.js';
 import type { LongCall, LostState, OldestPending, ReportedError } from '../coordination/index.js';
 import type { ThreadError } from './thread-messages.js';
 
@@ -17,9 +18,9 @@ export class ReportBook {
   readonly #oldest = new Map<number, OldestPending | null>();
   readonly #longCalls = new Map<number, readonly LongCall[]>();
 
-  /** Counts an error with those of its kind: component, code and the place in the code, or else the message. */
+  /** Counts an error with those of its kind. */
   addError(error: ThreadError, wallMs: number): void {
-    const key = `${error.component}\n${error.error.code}\n${placeOf(error.error)}`;
+    const key = errorKind(error.component, error.error);
     const before = this.#errors.get(key);
     this.#errors.delete(key);
     this.#errors.set(key, {
@@ -92,9 +93,4 @@ export class ReportBook {
     }
     return oldest;
   }
-}
-
-/** Messages of one fault often differ (they name the row); the first frame of the stack is the same. */
-function placeOf(error: ThreadError['error']): string {
-  return error.stack?.split('\n').find((line) => line.trimStart().startsWith('at ')) ?? error.message;
 }

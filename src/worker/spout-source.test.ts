@@ -31,6 +31,7 @@ function asked(
     onError: (error) => {
       throw error;
     },
+    inCall: (_call, run) => run(),
     wake: () => undefined,
   });
   while (clock.nowMs() <= untilMs) {

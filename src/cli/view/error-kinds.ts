@@ -1,8 +1,5 @@
-/**
- * Reported errors by kind, and what they mean for the claims of a report. Pure. A kind is the code, the component and the place
- * that threw: messages often name the row, and would make a kind of each.
- */
-import type { ErrorRecord } from '../../base/index.js';
+/** Reported errors by kind, and what they mean for the claims of a report. Pure. */
+import { errorKind } from '../../base/index.js';
 import type { TopologyStatus } from '../../api/index.js';
 
 export type ReportedError = TopologyStatus['errors'][number];
@@ -13,16 +10,11 @@ const LOSES_OUTPUT: readonly string[] = ['EMIT_OUTSIDE_PROCESS', 'ANCHOR_MISUSED
 const STILL_MS = 15_000;
 const SPOUT_CALL = /, (?:read|next|open)$/;
 
-/** Two errors with the same text are of one kind. */
-export function kindOf(component: string, error: ErrorRecord): string {
-  return [component, error.code, firstFrame(error) ?? error.message].join('\n');
-}
-
 /** One entry a kind, with all of its occurrences; the task and the text are of the newest. In order of the last occurrence. */
 export function errorKinds(errors: readonly ReportedError[]): readonly ReportedError[] {
   const kinds = new Map<string, ReportedError>();
   for (const error of errors.toSorted((a, b) => a.lastMs - b.lastMs)) {
-    const key = kindOf(error.component, error.error);
+    const key = errorKind(error.component, error.error);
     const other = kinds.get(key);
     kinds.delete(key);
     kinds.set(key, {
@@ -57,16 +49,4 @@ export function spoutsStillThrowing(
     const count = own.reduce((sum, error) => sum + error.count, 0);
     return count > 1 && Math.max(...own.map(({ lastMs }) => lastMs)) >= atMs - STILL_MS;
   });
-}
-
-/** Of the innermost cause: the outer ones are stacks of Isobar's. */
-function firstFrame(error: ErrorRecord): string | undefined {
-  const inner = error.cause === undefined ? undefined : firstFrame(error.cause);
-  return (
-    inner ??
-    error.stack
-      ?.split('\n')
-      .map((line) => line.trim())
-      .find((line) => line.startsWith('at '))
-  );
 }
