@@ -859,6 +859,7 @@ function heartbeat(supervisorId: string, sequence: number, slots = 2): FoldedHea
       heartbeat: null,
       heartbeatMs: null,
     })),
+    lastReports: [],
   };
 }
 

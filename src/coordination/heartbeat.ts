@@ -1,5 +1,5 @@
 /** What workers report and supervisors fold: liveness, progress and metrics. Plain data. */
-import type { ErrorRecord, SketchPairs } from '../base/index.js';
+import type { ErrorRecord, Settings, SketchPairs } from '../base/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 
 /** Busy, stuck and dead are three things: inside user code for long is not gone. */
@@ -147,6 +147,22 @@ export interface WorkerHeartbeat {
   readonly droppedLogRecords?: number;
 }
 
+const QUIET_INTERVALS = 3;
+
+/**
+ * Longest time between two heartbeats that say the same, ms: a few heartbeat intervals, and well below the time after
+ * which a worker counts as dead.
+ */
+export function quietIntervalMs(
+  settings: Pick<Settings, 'supervisor.heartbeat-interval' | 'topology.worker-timeout'>,
+): number {
+  const intervalMs = settings['supervisor.heartbeat-interval'];
+  return Math.max(
+    intervalMs,
+    Math.min(QUIET_INTERVALS * intervalMs, settings['topology.worker-timeout'] / 4),
+  );
+}
+
 /** A slot as its supervisor sees it. */
 export interface SlotReport {
   readonly port: number;
@@ -171,4 +187,9 @@ export interface FoldedHeartbeat {
   /** Rises with each write. */
   readonly sequence: number;
   readonly slots: readonly SlotReport[];
+  /**
+   * What workers that have ended had counted, one sum a component: said again and again until Nimbus has acknowledged it
+   * (`acknowledgeLastReports`), since a heartbeat that is overwritten before it is read takes with it what only it said.
+   */
+  readonly lastReports: readonly WorkerHeartbeat[];
 }

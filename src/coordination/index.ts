@@ -27,7 +27,9 @@ export type {
   ThreadState,
   WorkerHeartbeat,
 } from './heartbeat.js';
+export { quietIntervalMs } from './heartbeat.js';
 export { areHandovers, arePositions, isStateCopy, isStateFile, isWorkerHeartbeat } from './shapes.js';
 export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
 export { isTerminal } from './topology-phase.js';
 export type { StateCopy, StateFile, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';
+export { LAST_REPORT_FILE } from './worker-link.js';

@@ -130,6 +130,7 @@ const FOLDED_HEARTBEAT: Fields = {
       heartbeatMs: { orNull: 'number' },
     },
   ],
+  lastReports: [WORKER_HEARTBEAT],
 };
 
 const SUPERVISOR: Fields = { id: 'text', host: 'text', ports: ['number'], startedMs: 'number' };

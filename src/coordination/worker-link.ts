@@ -46,6 +46,9 @@ export interface WorkerLaunch {
   readonly keeper: ProcessIdentity | null;
 }
 
+/** In the worker's directory: its last heartbeat, which it writes when it ends, whether or not its supervisor is there. */
+export const LAST_REPORT_FILE = 'last-report.json';
+
 export interface WorkerHello {
   readonly workerId: string;
   readonly topologyId: string;

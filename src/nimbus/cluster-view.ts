@@ -20,11 +20,14 @@ import {
 } from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
+import { HeartbeatView } from './heartbeat-view.js';
 import { KnownTopology, type LoadedTopology } from './known-topology.js';
 
 /** Topologies that are read again in each periodic check although nothing was heard of them. */
 const CHECKED_PER_PERIOD = 100;
 const LOADED_AT_ONCE = 32;
+/** A heartbeat is written every few seconds, so one that a watch missed is soon followed by another. */
+const PERIODS_UNTIL_ALL_HEARTBEATS = 6;
 
 export interface ClusterViewOptions {
   readonly coordination: Coordination;
@@ -40,8 +43,10 @@ export interface ViewChanges {
   readonly topologies: ReadonlySet<string>;
   /** Slots or places of supervisors have changed. */
   readonly places: boolean;
-  /** Ids of topologies that somebody reports about, or did until now; undefined: no report was read. */
-  readonly reported: ReadonlySet<string> | undefined;
+  /** Heartbeats that are new. */
+  readonly heartbeats: readonly FoldedHeartbeat[];
+  /** Ids of topologies that are reported about in them, or were until now. */
+  readonly reported: ReadonlySet<string>;
 }
 
 /** What a supervisor says of one of its slots. */
@@ -63,16 +68,16 @@ export class ClusterView {
   readonly #blobUses = new Map<string, number>();
   readonly #byPhase = new Map<TopologyPhase['kind'], Set<KnownTopology>>();
   #supervisors: readonly SupervisorRecord[] = [];
-  #heartbeats: readonly FoldedHeartbeat[] = [];
-  #reports: ReadonlyMap<string, readonly Report[]> = new Map();
+  readonly #heartbeats: HeartbeatView;
   #staleTopologies: Stale = 'all';
   #areSupervisorsStale = true;
-  #areHeartbeatsStale = true;
+  #periods = 0;
   #mustCheckNames = false;
   #checkedUpTo = 0;
 
   constructor(options: ClusterViewOptions) {
     this.#options = options;
+    this.#heartbeats = new HeartbeatView(options.coordination);
   }
 
   /** In order of id. */
@@ -85,7 +90,7 @@ export class ClusterView {
   }
 
   get heartbeats(): readonly FoldedHeartbeat[] {
-    return this.#heartbeats;
+    return this.#heartbeats.all;
   }
 
   /** Supervisors that some topology is assigned a slot of. */
@@ -100,7 +105,9 @@ export class ClusterView {
 
   /** Slots that report something of a topology, also those that it is not assigned any more. */
   reportsOf(topologyId: string): readonly Report[] {
-    return this.#reports.get(topologyId) ?? [];
+    return this.#heartbeats
+      .reportsOf(topologyId)
+      .flatMap(({ supervisorId, slots }) => slots.map((slot) => ({ supervisorId, slot })));
   }
 
   inPhase(kind: TopologyPhase['kind']): readonly KnownTopology[] {
@@ -138,8 +145,9 @@ export class ClusterView {
     this.#areSupervisorsStale = true;
   }
 
-  markHeartbeats(): void {
-    this.#areHeartbeatsStale = true;
+  /** @param supervisorIds not given: any */
+  markHeartbeats(supervisorIds?: readonly string[]): void {
+    this.#heartbeats.markStale(supervisorIds);
   }
 
   markAll(): void {
@@ -152,7 +160,7 @@ export class ClusterView {
   markPeriodically(): void {
     this.#mustCheckNames = true;
     this.markSupervisors();
-    this.markHeartbeats();
+    if (++this.#periods % PERIODS_UNTIL_ALL_HEARTBEATS === 0) this.markHeartbeats();
     for (const known of this.#topologies.values()) {
       if (known.loadProblem !== undefined) this.markTopologies([known.id]);
     }
@@ -162,8 +170,7 @@ export class ClusterView {
   clear(): void {
     for (const known of [...this.#topologies.values()]) this.forget(known);
     this.#supervisors = [];
-    this.#heartbeats = [];
-    this.#reports = new Map();
+    this.#heartbeats.clear();
     this.markAll();
   }
 
@@ -175,19 +182,18 @@ export class ClusterView {
     if (this.#mustCheckNames) await this.#checkNames();
     if (this.#staleTopologies === 'all') await this.#readAll(topologies);
     else if (this.#staleTopologies.size > 0) await this.#readNamed(topologies);
-    // Reports that came before their topology was known count for it now.
-    if ([...topologies].some((id) => this.#reports.has(id))) this.#areHeartbeatsStale = true;
     let places = false;
     if (this.#areSupervisorsStale) {
       this.#areSupervisorsStale = false;
       places = await this.#readSupervisors();
     }
-    let reported: ReadonlySet<string> | undefined;
-    if (this.#areHeartbeatsStale) {
-      this.#areHeartbeatsStale = false;
-      reported = await this.#readHeartbeats();
+    const { heartbeats, topologies: reported } = await this.#heartbeats.refresh();
+    // Reports that came before their topology was known count for it now.
+    for (const id of new Set([...reported, ...topologies])) {
+      const known = this.#topologies.get(id);
+      if (known !== undefined) this.#noteReports(known);
     }
-    return { topologies, places, reported };
+    return { topologies, places, heartbeats, reported };
   }
 
   async #checkNames(): Promise<void> {
@@ -289,33 +295,8 @@ export class ClusterView {
     return placesText(this.#supervisors) !== before;
   }
 
-  async #readHeartbeats(): Promise<ReadonlySet<string>> {
-    try {
-      this.#heartbeats = await this.#options.coordination.listHeartbeats();
-    } catch (error) {
-      this.#areHeartbeatsStale = true;
-      throw error;
-    }
-    const reports = new Map<string, Report[]>();
-    const report = (topologyId: string, one: Report): void => {
-      const list = reports.get(topologyId);
-      if (list === undefined) reports.set(topologyId, [one]);
-      else list.push(one);
-    };
-    for (const { supervisorId, slots } of this.#heartbeats) {
-      for (const slot of slots) {
-        if (slot.topologyId !== null) report(slot.topologyId, { supervisorId, slot });
-        // The last words of a worker that is gone stay in a slot's report, which then names another one, or none.
-        const last = slot.heartbeat?.topologyId;
-        if (last !== undefined && last !== slot.topologyId) report(last, { supervisorId, slot });
-      }
-    }
-    const reported = new Set([...this.#reports.keys(), ...reports.keys()]);
-    this.#reports = reports;
-    for (const id of reported) {
-      this.#topologies.get(id)?.noteReports((reports.get(id) ?? []).map(({ slot }) => slot));
-    }
-    return reported;
+  #noteReports(known: KnownTopology): void {
+    known.noteReports(this.#heartbeats.reportsOf(known.id));
   }
 
   async #load(known: KnownTopology): Promise<void> {
@@ -341,7 +322,7 @@ export class ClusterView {
     entry(this.#byName, record.name).add(known);
     entry(this.#byPhase, record.phase.kind).add(known);
     this.#countBlobs(record, 1);
-    if (this.#reports.has(record.id)) this.#areHeartbeatsStale = true;
+    this.#noteReports(known);
     return known;
   }
 

@@ -6,7 +6,12 @@ import {
   type Settings,
   toErrorRecord,
 } from '../base/index.js';
-import { isTerminal, type SlotReport, type TopologyRecord, type Versioned } from '../coordination/index.js';
+import {
+  isTerminal,
+  type TopologyRecord,
+  type Versioned,
+  type WorkerHeartbeat,
+} from '../coordination/index.js';
 import {
   type Assignment,
   type PendingRebalance,
@@ -15,6 +20,7 @@ import {
 } from '../scheduling/index.js';
 import { type TopologyDescription, validateDescription } from '../topology/index.js';
 import type { BlobStore } from './blob-store.js';
+import type { TopologyReports } from './heartbeat-view.js';
 import type { MoveEvent } from './moves/advance-move.js';
 import type { MoveStatus, TopologyFacts } from './status.js';
 import { TotalsBook } from './totals.js';
@@ -44,6 +50,10 @@ export class KnownTopology {
   #totals = new TotalsBook();
   #areTotalsLoaded = false;
   #isUnsaved = false;
+  #hasCounted = false;
+  /** Workers whose last report is in the totals but not in the stored ones, and those of whom those have it. */
+  readonly #ended = new Set<string>();
+  readonly #kept = new Set<string>();
   #rest: { readonly sums: string; readonly marks: ReadonlyMap<string, number> } | undefined;
   #isAtRest = false;
   #lastMove: MoveStatus | null = null;
@@ -64,6 +74,11 @@ export class KnownTopology {
   /** Totals have been counted that would be lost with this process. */
   get isUnsaved(): boolean {
     return this.#isUnsaved;
+  }
+
+  /** Workers have counted more than is stored; they say it again, unless they end together with this process. */
+  get hasCounted(): boolean {
+    return this.#hasCounted;
   }
 
   /** Takes another version of the record; new counts make a new plan. */
@@ -154,31 +169,54 @@ export class KnownTopology {
     return { description, settings, plan: planTopology(description, settings, this.record.desired) };
   }
 
-  /** Takes in what slots report of this topology's workers, last words of gone ones included. */
-  noteReports(slots: readonly SlotReport[]): void {
+  /**
+   * Takes in what supervisors say of this topology's workers: all of them, again or for the first time. Last reports come
+   * first: what a successor says must not come before what it succeeds.
+   */
+  noteReports(reports: readonly TopologyReports[]): void {
+    for (const { lastReports } of reports) for (const report of lastReports) this.#noteLastReport(report);
     const marks = new Map<string, number>();
-    for (const { heartbeat, workerId } of slots) {
-      if (heartbeat?.topologyId !== this.id) continue;
-      const news = this.#totals.note(heartbeat);
-      // Live workers say their totals again to whoever asks; only those of gone ones would be lost with this process.
-      if (news === 'new-worker' || (news === 'updated' && heartbeat.workerId !== workerId))
-        this.#isUnsaved = true;
-      if (heartbeat.workerId === workerId) marks.set(heartbeat.workerId, heartbeat.sequence);
+    for (const { slots } of reports) {
+      for (const { heartbeat } of slots) {
+        if (heartbeat?.topologyId !== this.id) continue;
+        marks.set(heartbeat.workerId, heartbeat.sequence);
+        const news = this.#totals.note(heartbeat);
+        if (news === 'new-worker') this.#isUnsaved = true;
+        if (news === 'updated') this.#hasCounted = true;
+      }
     }
     const isAsked = this.record.phase.kind === 'draining' && this.loaded?.plan.ackers === 0;
     if (isAsked) this.#noteRest(marks);
   }
 
-  /** Writes totals that must outlive this process and do not yet. Resolves to whether there were any. */
-  async saveTotals(blobs: BlobStore): Promise<boolean> {
-    if (!this.#isUnsaved) return false;
+  /** What a worker that has ended had counted: once it is acknowledged, nobody says it again. */
+  #noteLastReport(report: WorkerHeartbeat): void {
+    this.#totals.note(report);
+    if (this.#kept.has(report.workerId)) return;
+    this.#ended.add(report.workerId);
+    this.#isUnsaved = true;
+  }
+
+  /** The stored totals have what that worker counted. */
+  keeps(workerId: string): boolean {
+    return this.#kept.has(workerId);
+  }
+
+  /** Writes what has been counted, if anything is not stored yet. */
+  async saveTotals(blobs: BlobStore): Promise<void> {
+    if (!this.#isUnsaved && !this.#hasCounted) return;
+    const ended = [...this.#ended];
     this.#isUnsaved = false;
+    this.#hasCounted = false;
     try {
       await blobs.writeDocument(totalsName(this.id), this.#totals.stored());
-      return true;
     } catch (error) {
       this.#isUnsaved = true;
       throw error;
+    }
+    for (const workerId of ended) {
+      this.#ended.delete(workerId);
+      this.#kept.add(workerId);
     }
   }
 

@@ -64,7 +64,7 @@ function folded(
     lastProblem: null,
     heartbeatMs: 0,
   };
-  return { supervisorId: 's', pid: 1, sequence, slots: [{ ...slot, workerId, heartbeat }] };
+  return { supervisorId: 's', pid: 1, sequence, slots: [{ ...slot, workerId, heartbeat }], lastReports: [] };
 }
 
 const RECORD: SupervisorRecord = {

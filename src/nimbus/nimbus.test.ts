@@ -136,6 +136,7 @@ describe('a bounded topology', () => {
       pid: 1,
       sequence: cluster.nextSequence(),
       slots: [],
+      lastReports: [],
     });
     const status = await until('the final status', async () => {
       const found = await statusOf(id);
@@ -219,6 +220,7 @@ describe('draining and killing', () => {
       pid: 1,
       sequence: cluster.nextSequence(),
       slots: [{ ...slot, heartbeat: null, heartbeatMs: null }],
+      lastReports: [],
     });
     await until('the failure', async () => (await outside.readTopology(id))?.value.phase.kind === 'failed');
     await assigned(id, ({ slots }) => slots.length === 0);

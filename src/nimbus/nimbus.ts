@@ -21,6 +21,7 @@ import type { BlobStore } from './blob-store.js';
 import { ClusterView, type Report } from './cluster-view.js';
 import { DueTimes } from './due-times.js';
 import type { KnownTopology } from './known-topology.js';
+import { LastReportDesk } from './last-reports.js';
 import { advancePhase } from './phases.js';
 import { placementChanges } from './placement-changes.js';
 import { checkRebalance, desiredAfter, type RebalanceRequest, type RebalanceResult } from './rebalance.js';
@@ -151,6 +152,8 @@ class RunningNimbus implements Nimbus {
   /** When something is due for a topology, by id, ms of `#nowMs()`. */
   readonly #due = new DueTimes();
   readonly #unsaved = new Set<KnownTopology>();
+  readonly #lastReports: LastReportDesk;
+  #mustAcknowledge = false;
   #saving: Promise<void> | undefined;
   #savedMs = -Infinity;
 
@@ -169,6 +172,7 @@ class RunningNimbus implements Nimbus {
       retryMs: RETRY_MS,
     });
     this.#view = new ClusterView({ coordination, blobStore, settings, logger });
+    this.#lastReports = new LastReportDesk(coordination);
     this.#rounds = new Rounds({
       coordination,
       view: this.#view,
@@ -217,6 +221,7 @@ class RunningNimbus implements Nimbus {
       };
     const reread = wakeAfter(() => {
       this.#mustCheckLeader = true;
+      this.#lastReports.reset();
       view.markAll();
       this.#moves.markStale();
     });
@@ -227,13 +232,14 @@ class RunningNimbus implements Nimbus {
       'assignment watch': coordination.watchAssignments(wakeAfter((ids) => view.markTopologies(ids))),
       'supervisor watch': coordination.watchSupervisors(wakeAfter(() => view.markSupervisors())),
       'handover watch': coordination.watchHandovers(wakeAfter((ids) => this.#moves.markStale(ids))),
-      'heartbeat watch': coordination.watchHeartbeats(wakeAfter(() => view.markHeartbeats())),
+      'heartbeat watch': coordination.watchHeartbeats(wakeAfter((ids) => view.markHeartbeats(ids))),
     };
     for (const [name, stop] of Object.entries(watches)) this.#shutdown.add(name, stop);
     const round = wakeAfter(() => {
       this.#rounds.askForAll();
       view.markPeriodically();
       this.#moves.markStale();
+      for (const known of view.topologies.values()) if (known.hasCounted) this.#unsaved.add(known);
     });
     this.#shutdown.add('rounds', clock.every(settings['nimbus.round-interval'], round));
     this.#loop.wake();
@@ -479,6 +485,7 @@ class RunningNimbus implements Nimbus {
     }
     await this.#rounds.run();
     for (const known of this.#view.inPhase('removed')) await this.#removeWhenGone(known);
+    await this.#acknowledge();
     this.#save();
     const { nextMs } = this.#due;
     if (nextMs !== undefined) this.#loop.wakeIn(Math.max(1, nextMs - this.#nowMs()));
@@ -496,22 +503,23 @@ class RunningNimbus implements Nimbus {
     this.#moves.reset();
     this.#due.clear();
     this.#concerned.clear();
+    this.#lastReports.reset();
     if (leads) await this.#read();
     this.#isLeader = leads;
   }
 
   async #read(): Promise<void> {
-    const { topologies, places, reported } = await this.#view.read();
+    const { topologies, places, heartbeats, reported } = await this.#view.read();
     for (const id of await this.#moves.read()) this.#concerned.add(id);
     for (const id of topologies) {
       this.#concerned.add(id);
       this.#rounds.askFor(id);
     }
     if (places) this.#rounds.askForAll();
-    if (reported === undefined) return;
-    this.#rounds.noteHeartbeats();
-    for (const id of reported) {
-      this.#concerned.add(id);
+    this.#rounds.noteHeartbeats(heartbeats);
+    this.#mustAcknowledge ||= heartbeats.some(({ lastReports }) => lastReports.length > 0);
+    for (const id of reported) this.#concerned.add(id);
+    for (const id of new Set([...reported, ...topologies])) {
       const known = this.#view.topologies.get(id);
       if (known?.isUnsaved === true) this.#unsaved.add(known);
     }
@@ -643,6 +651,13 @@ class RunningNimbus implements Nimbus {
     this.#rounds.noteFreed();
   }
 
+  async #acknowledge(): Promise<void> {
+    if (!this.#mustAcknowledge) return;
+    this.#mustAcknowledge = false;
+    const { heartbeats, topologies } = this.#view;
+    await this.#lastReports.acknowledge(heartbeats, (topologyId) => topologies.get(topologyId));
+  }
+
   /** Writes totals that would be lost with this process, at most once a second; never in the way of a decision. */
   #save(): void {
     if (this.#saving !== undefined || this.#unsaved.size === 0) return;
@@ -661,6 +676,8 @@ class RunningNimbus implements Nimbus {
       if (known.record.phase.kind === 'removed') continue;
       try {
         await known.saveTotals(this.#options.blobStore);
+        this.#mustAcknowledge = true;
+        this.#loop.wake();
       } catch (error) {
         this.#unsaved.add(known);
         this.#logger.warn('totals.not-saved', { topology: known.id, message: String(error) });

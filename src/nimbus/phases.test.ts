@@ -134,7 +134,7 @@ function slot(port: number, tasks: readonly TaskReport[], parts: Partial<WorkerH
 }
 
 function heartbeats(...slots: SlotReport[]): readonly FoldedHeartbeat[] {
-  return [{ supervisorId: 's1', pid: 1, sequence: 1, slots }];
+  return [{ supervisorId: 's1', pid: 1, sequence: 1, slots, lastReports: [] }];
 }
 
 /** All tasks in the same condition, except those given. */

@@ -6,7 +6,12 @@
  * periodically.
  */
 import { hasCode, type Logger, type Settings } from '../base/index.js';
-import { type Coordination, isTerminal, type WorkerHeartbeat } from '../coordination/index.js';
+import {
+  type Coordination,
+  type FoldedHeartbeat,
+  isTerminal,
+  type WorkerHeartbeat,
+} from '../coordination/index.js';
 import {
   type Assignment,
   executorLoads,
@@ -87,8 +92,8 @@ export class Rounds {
     this.#due.delete(topologyId);
   }
 
-  noteHeartbeats(): void {
-    this.#liveness.noteHeartbeats(this.#options.view.heartbeats, this.#options.nowMs());
+  noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
+    this.#liveness.noteHeartbeats(heartbeats, this.#options.nowMs());
   }
 
   /** Supervisors whose machines have gone, as far as can be known. */

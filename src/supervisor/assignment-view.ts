@@ -13,7 +13,7 @@ import {
 import type { Assignment } from '../scheduling/index.js';
 import type { Desired } from './slot-plan.js';
 
-const REFRESH_MS = 5000;
+const REFRESH_MS = 30_000;
 const RETRY_MS = 200;
 
 export interface AssignedTopology {

@@ -2,7 +2,7 @@
  * Test support: a worker that speaks the protocol of coordination/worker-link.ts and runs nothing. What it does is
  * written in its "bundle": good, crash, deaf (does not stop), mute (no heartbeat), unusable.
  */
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
@@ -37,25 +37,25 @@ const request = (method, body) =>
     waiting.set(id, { resolve, reject });
     send({ kind: 'request', id, method, body });
   });
+const report = () => {
+  const { workerId, topologyId, supervisorId, port, generation } = launch;
+  return {
+    ...{ workerId, topologyId, supervisorId, port, generation, assignmentVersion },
+    ...{ pid: process.pid, startedMs: 0, ready: assignmentVersion > 0, sequence: ++sequence },
+    ...{ cpuMicros: 0, rssBytes: 0, threads: [], tasks: [], components: [], errors: [], lostStates: [] },
+    ...{ oldestPending: null, deadLetterFiles: [] },
+  };
+};
 const beat = () => {
   if (mode === 'mute' || socket?.readyState !== 'open') return;
-  const { workerId, topologyId, supervisorId, port, generation } = launch;
-  send({
-    kind: 'event',
-    name: 'heartbeat',
-    body: {
-      ...{ workerId, topologyId, supervisorId, port, generation, assignmentVersion },
-      ...{ pid: process.pid, startedMs: 0, ready: assignmentVersion > 0, sequence: ++sequence },
-      ...{ cpuMicros: 0, rssBytes: 0, threads: [], tasks: [], components: [], errors: [], lostStates: [] },
-      ...{ oldestPending: null, deadLetterFiles: [] },
-    },
-  });
+  send({ kind: 'event', name: 'heartbeat', body: report() });
 };
 const onEvent = ({ name, body }) => {
   log(`${name} ${JSON.stringify(body?.version ?? body?.kind ?? null)}`);
   if (name === 'assignment') assignmentVersion = body.version;
   if (name === 'stop' && mode !== 'deaf') {
     sequence += 1000;
+    writeFileSync(join(launch.directory, 'last-report.json'), JSON.stringify(report()));
     beat();
     socket.end(() => process.exit(0));
   }

@@ -1,6 +1,7 @@
 /**
- * When a supervisor writes its folded heartbeat: periodically, and within milliseconds when something changed that a
- * decision waits for. One write at a time; changes during a write make one more.
+ * When a supervisor writes its folded heartbeat: periodically, more seldom while there is nothing new, and within
+ * milliseconds when something changed that a decision waits for. One write at a time; changes during a write make one
+ * more.
  */
 import type { CancelTimer, Clock, Logger } from '../base/index.js';
 import type { WorkerHeartbeat } from '../coordination/index.js';
@@ -9,19 +10,37 @@ const COALESCE_MS = 5;
 
 export class HeartbeatPublisher {
   readonly #publish: () => Promise<void>;
+  readonly #hasNews: () => boolean;
+  readonly #quietIntervalMs: number;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #stopPeriod: CancelTimer;
   #isScheduled = false;
   #publishing: Promise<void> | undefined;
   #isStale = false;
+  /** When the last write that succeeded began. */
+  #publishedMs = -Infinity;
   #isClosed = false;
 
-  constructor(options: { publish: () => Promise<void>; intervalMs: number; clock: Clock; logger: Logger }) {
+  constructor(options: {
+    publish: () => Promise<void>;
+    /** There is something that the last write did not say. */
+    hasNews: () => boolean;
+    intervalMs: number;
+    /** Longest time between two writes. */
+    quietIntervalMs: number;
+    clock: Clock;
+    logger: Logger;
+  }) {
     this.#publish = options.publish;
+    this.#hasNews = options.hasNews;
+    this.#quietIntervalMs = options.quietIntervalMs;
     this.#clock = options.clock;
     this.#logger = options.logger;
-    this.#stopPeriod = options.clock.every(options.intervalMs, () => void this.now());
+    this.#stopPeriod = options.clock.every(options.intervalMs, () => {
+      const isDue = this.#clock.nowMs() - this.#publishedMs >= this.#quietIntervalMs;
+      if (isDue || this.#hasNews()) void this.now();
+    });
   }
 
   /** Publishes in a few milliseconds, together with what else changes until then. */
@@ -49,10 +68,13 @@ export class HeartbeatPublisher {
   async #publishUntilFresh(): Promise<void> {
     while (this.#isStale && !this.#isClosed) {
       this.#isStale = false;
+      const nowMs = this.#clock.nowMs();
       try {
         await this.#publish();
+        this.#publishedMs = nowMs;
       } catch (error) {
         // The next period says it again, with what has changed by then.
+        this.#publishedMs = -Infinity;
         this.#logger.debug('heartbeat.not-published', { message: String(error) });
         this.#isStale = false;
       }

@@ -53,8 +53,10 @@ export async function recoverWorkers(options: {
   ports: readonly number[];
   clock: Clock;
   logger: Logger;
+  /** Of each worker that has ended meanwhile. */
+  onGone: (workerId: string, launchFile: string) => void;
 }): Promise<readonly FoundWorker[]> {
-  const { records, workersDirectory, clock, logger } = options;
+  const { records, workersDirectory, clock, logger, onGone } = options;
   const strays: ProcessIdentity[] = [];
   const found = new Map<number, FoundWorker>();
   for (const record of records.readAll()) {
@@ -76,7 +78,10 @@ export async function recoverWorkers(options: {
   }
   for (const stray of strays) logger.warn('worker.stray', { pid: stray.pid });
   await endAll(strays, clock);
-  for (const { port } of records.readAll()) if (!kept.has(port)) records.remove(port);
+  for (const { port, workerId, launchFile } of records.readAll()) {
+    if (kept.get(port)?.worker.workerId !== workerId) onGone(workerId, launchFile);
+    if (!kept.has(port)) records.remove(port);
+  }
   return [...kept.values()];
 }
 

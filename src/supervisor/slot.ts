@@ -33,6 +33,7 @@ import { killWorkerGroup, lastLines, terminateWorker, type ProcessExit } from '.
 
 const END_POLL_MS = 10;
 const END_POLLS = 200;
+const DISCONNECTED_POLL_MS = 500;
 /** How long to wait for the exit code of a child that is gone already. */
 const EXIT_CODE_WAIT_MS = 200;
 
@@ -59,6 +60,8 @@ export interface SlotOptions {
   desired(): Desired;
   /** Localises code and raises the generation; must stop waiting when the signal is aborted. */
   prepare(topologyId: string, signal: AbortSignal): Promise<PreparedLaunch>;
+  /** The worker is gone; `heard`: the last heartbeat of it. */
+  keepLastReport(worker: SlotWorker, heard: WorkerHeartbeat | null): void;
   /** The worker is gone: its launch record is of no use any more. */
   forget(worker: SlotWorker): void;
   /** The state, the problem or the worker of this slot has changed. */
@@ -83,6 +86,8 @@ export class Slot {
   #preparing: AbortController | undefined;
   #prepared: PreparedLaunch | undefined;
   #watched: Watched | undefined;
+  /** The worker without connection whose process is looked at. */
+  #looksAt: Watched | undefined;
   #channel: Channel | undefined;
   readonly #detachWaiters: (() => void)[] = [];
   #sentVersion = 0;
@@ -123,7 +128,9 @@ export class Slot {
   adopt(worker: SlotWorker, outputPath?: string): void {
     this.#noteGeneration(worker);
     this.#dispatch({ kind: 'adopted', worker });
-    if (this.worker === worker) this.#watched = { worker, outputPath, exited: undefined };
+    if (this.worker !== worker) return;
+    this.#watched = { worker, outputPath, exited: undefined };
+    void this.#watchDisconnected(this.#watched);
   }
 
   /** Binds the connection of the slot's worker; what was just sent as welcome is not sent again. */
@@ -193,7 +200,7 @@ export class Slot {
     if (watched !== undefined && !isSameProcessAlive(watched.worker.process)) void this.#onEnded(watched);
   }
 
-  /** As the supervisor publishes it. The last heartbeat of a worker that is gone stays until it has been published. */
+  /** As the supervisor publishes it. */
   report(): SlotReport {
     const { worker } = this;
     return {
@@ -214,15 +221,6 @@ export class Slot {
     const { kind } = this.#state;
     const atMs = kind === 'backing-off' || kind === 'unusable' ? wakeAtMs(this.#state) : null;
     return atMs === null ? null : Math.max(0, Math.round(atMs - this.#options.clock.nowMs()));
-  }
-
-  /** What `report` returned is known to others now. */
-  published(report: SlotReport): void {
-    const heartbeat = this.#heartbeat;
-    if (heartbeat === null || heartbeat !== report.heartbeat) return;
-    if (heartbeat.topologyId === topologyOf(this.#state)) return;
-    this.#heartbeat = null;
-    this.#heartbeatMs = null;
   }
 
   /** Stops deciding; the worker goes on. */
@@ -371,10 +369,26 @@ export class Slot {
 
   /** Polls for the end of a process for a while: an exit is told late, or not at all, by a connection's end. */
   async #awaitEnd(watched: Watched): Promise<void> {
-    for (let poll = 0; poll < END_POLLS && this.#watched === watched && !this.#isClosed; poll++) {
+    for (let poll = 0; poll < END_POLLS && !this.#isOver(watched); poll++) {
       if (!isSameProcessAlive(watched.worker.process)) return this.#onEnded(watched);
-      await new Promise<void>((resolve) => this.#options.clock.after(END_POLL_MS, resolve));
+      await this.#pause(END_POLL_MS);
     }
+    await this.#watchDisconnected(watched);
+  }
+
+  /** Looks twice a second for the end of a process that has no connection, whose end would tell. One look at a time. */
+  async #watchDisconnected(watched: Watched): Promise<void> {
+    if (this.#looksAt === watched) return;
+    this.#looksAt = watched;
+    while (!this.#isOver(watched) && this.#channel === undefined) {
+      this.checkProcess();
+      await this.#pause(DISCONNECTED_POLL_MS);
+    }
+    if (this.#looksAt === watched) this.#looksAt = undefined;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(ms, resolve));
   }
 
   async #onEnded(watched: Watched, exit?: ProcessExit): Promise<void> {
@@ -385,6 +399,9 @@ export class Slot {
     if (this.#isOver(watched)) return;
     const { worker, outputPath } = watched;
     killWorkerGroup(worker.process);
+    this.#options.keepLastReport(worker, this.#heartbeat);
+    this.#heartbeat = null;
+    this.#heartbeatMs = null;
     if (this.#state.kind === 'starting' || this.#state.kind === 'running') {
       this.#restarts++;
       const code = this.#state.kind === 'starting' ? 'WORKER_START_FAILED' : 'WORKER_LOST';

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   compileSettings,
   connectChannel,
@@ -21,6 +21,7 @@ import {
   type Coordination,
   type EmbeddedCoordinator,
   type SlotReport,
+  type WorkerHeartbeat,
   type WorkerLaunch,
 } from '../coordination/index.js';
 import { startSupervisor, type Supervisor } from './supervisor.js';
@@ -326,19 +327,49 @@ describe('a supervisor', () => {
     expect(isSameProcessAlive(deaf)).toBe(false);
   });
 
-  it('publishes the last words of a worker that was stopped', async () => {
+  it('says the last report of a worker that was stopped until it is acknowledged, even after its own restart', async () => {
     await submit('words', 'good');
     await assign('words', [PORT]);
     await start();
-    await running();
-    // What is published, not what a watcher happens to read: the next heartbeat may replace it at once.
-    const published = vi.spyOn(coordination, 'publishHeartbeat');
-    const lastSequence = (): number =>
-      Math.max(0, ...published.mock.calls.map(([{ slots }]) => slots[0]?.heartbeat?.sequence ?? 0));
+    const { workerId } = await running();
+    const lastReports = async (): Promise<readonly WorkerHeartbeat[]> =>
+      (await coordination.readHeartbeat('s1'))?.lastReports ?? [];
     await assign('words', []);
-    await until('the last words', () => lastSequence() > 1000);
+    await until('its last report', async () => {
+      const [report] = await lastReports();
+      return report?.workerId === workerId && report.sequence > 1000;
+    });
     await until('an empty slot', () => slot().state === 'empty' && slot().heartbeat === null);
-    published.mockRestore();
+    await supervisor?.close();
+    await start();
+    await until('the same again', async () => (await lastReports())[0]?.workerId === workerId);
+    await coordination.acknowledgeLastReports('s1', ['another', workerId ?? '']);
+    await until('nothing more of it', async () => (await lastReports()).length === 0);
+    await supervisor?.close();
+    await start();
+    await until('a heartbeat', async () => ((await coordination.readHeartbeat('s1'))?.sequence ?? 0) >= 1);
+    expect(await lastReports()).toEqual([]);
+  });
+
+  it('finds the last report of a worker that ended while no supervisor was there', async () => {
+    await submit('words', 'good');
+    await assign('words', [PORT]);
+    await start();
+    const report = await running();
+    await until('a heartbeat', () => slot().heartbeat !== null);
+    const heartbeat = { ...slot().heartbeat, sequence: 77 };
+    await supervisor?.close();
+    process.kill(pidOf(report), 'SIGKILL');
+    await until('its end', () => processIdentity(pidOf(report)) === undefined);
+    const directory = join(root, 'supervisor', 'workers', `words-${PORT}`);
+    writeFileSync(join(directory, 'last-report.json'), JSON.stringify(heartbeat));
+    await start();
+    await until('the report', async () =>
+      (await coordination.readHeartbeat('s1'))?.lastReports.some(
+        ({ workerId, sequence }) => workerId === report.workerId && sequence === 77,
+      ),
+    );
+    expect(readdirSync(directory)).not.toContain('last-report.json');
   });
 
   it('adopts running workers after its own restart', async () => {

@@ -7,6 +7,7 @@
  *     directory/slots/PORT.json                  launch record of the slot's worker
  *     directory/workers/TOPOLOGY-PORT/           launch files, output.log, the worker's own files
  *     directory/code/HASHES/                     localised code
+ *     directory/last-reports/HASH.json           what ended workers had counted, until Nimbus keeps it
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -19,10 +20,16 @@ import {
   toIsobarError,
   type ProcessIdentity,
 } from '../base/index.js';
-import type { Coordination, SlotReport } from '../coordination/index.js';
+import {
+  type Coordination,
+  type FoldedHeartbeat,
+  quietIntervalMs,
+  type SlotReport,
+} from '../coordination/index.js';
 import { AssignmentView } from './assignment-view.js';
 import { HandoverKeeper } from './handover-keeper.js';
 import { HeartbeatPublisher } from './heartbeat-publisher.js';
+import { LastReports } from './last-reports.js';
 import { LaunchRecords } from './launch-records.js';
 import { workersDirectoryOf } from './leftovers.js';
 import type { Blobs } from './localiser.js';
@@ -35,7 +42,8 @@ import { serveWorkers } from './worker-server.js';
 
 const KILL_REPEAT_MS = 500;
 const HEALTHY_MS = 10_000;
-const PROCESS_CHECK_MS = 500;
+/** A precaution: ends of workers are told by their parent, their connection, or a closer look where there is neither. */
+const PROCESS_CHECK_MS = 5000;
 const RETRY_MS = 200;
 /** Longest wait for workers that are left behind to announce themselves. */
 const HANDOVER_MS = 3000;
@@ -98,7 +106,13 @@ class RunningSupervisor implements Supervisor {
   readonly #options: SupervisorOptions;
   readonly #logger: Logger;
   readonly #shutdown = new Shutdown();
-  readonly #directories: { readonly slots: string; readonly workers: string; readonly code: string };
+  readonly #directories: {
+    readonly slots: string;
+    readonly workers: string;
+    readonly code: string;
+    readonly lastReports: string;
+  };
+  readonly #lastReports: LastReports;
   readonly #records: LaunchRecords;
   readonly #slots = new Map<number, Slot>();
   readonly #view: AssignmentView;
@@ -107,6 +121,7 @@ class RunningSupervisor implements Supervisor {
   readonly #launcher: WorkerLauncher;
   #publisher: HeartbeatPublisher | undefined;
   #sequence = 0;
+  #published: Pick<FoldedHeartbeat, 'slots' | 'lastReports'> = { slots: [], lastReports: [] };
   #isStopping = false;
   #isClosed = false;
   #onSlotChange: () => void = () => undefined;
@@ -122,7 +137,9 @@ class RunningSupervisor implements Supervisor {
       slots: join(directory, 'slots'),
       workers: workersDirectoryOf(directory),
       code: join(directory, 'code'),
+      lastReports: join(directory, 'last-reports'),
     };
+    this.#lastReports = new LastReports(this.#directories.lastReports, this.#logger);
     this.#records = new LaunchRecords(this.#directories.slots);
     this.#view = new AssignmentView({
       coordination: options.coordination,
@@ -163,6 +180,7 @@ class RunningSupervisor implements Supervisor {
   async start(): Promise<void> {
     const { clock, settings, coordination } = this.#options;
     this.#makeDirectories();
+    this.#lastReports.open();
     const ports = this.#ports();
     for (const port of ports) this.#slots.set(port, this.#createSlot(port));
     const found = await recoverWorkers({
@@ -171,6 +189,7 @@ class RunningSupervisor implements Supervisor {
       ports,
       clock,
       logger: this.#logger,
+      onGone: (workerId, launchFile) => this.#lastReports.keep(workerId, launchFile, null),
     });
     for (const { worker, port, outputPath } of found) {
       this.#logger.info('worker.found', { worker: worker.workerId, port, pid: worker.process.pid });
@@ -196,7 +215,9 @@ class RunningSupervisor implements Supervisor {
     this.#shutdown.add('worker server', () => server.close());
     const publisher = new HeartbeatPublisher({
       publish: () => this.#publish(),
+      hasNews: () => this.#hasNews(),
       intervalMs: settings['supervisor.heartbeat-interval'],
+      quietIntervalMs: quietIntervalMs(settings),
       clock,
       logger: this.#logger,
     });
@@ -215,6 +236,11 @@ class RunningSupervisor implements Supervisor {
       'reconnects',
       coordination.onReconnect(() => void this.#announce()),
     );
+    this.#shutdown.add(
+      'acknowledgements',
+      coordination.watchAcknowledged(this.id, () => void this.#forgetAcknowledged()),
+    );
+    void this.#forgetAcknowledged();
     void this.#announce();
     this.#view.start();
     this.#handovers.start();
@@ -283,6 +309,8 @@ class RunningSupervisor implements Supervisor {
       logger: this.#logger,
       desired: () => this.#desired(port),
       prepare: (topologyId, signal) => this.#launcher.prepare(topologyId, port, signal),
+      keepLastReport: (worker, heard) =>
+        this.#lastReports.keep(worker.workerId, this.#launcher.launchFileOf(worker, port), heard),
       forget: (worker) => this.#launcher.forget(worker, port),
       onChange: () => {
         this.#publisher?.soon();
@@ -346,15 +374,37 @@ class RunningSupervisor implements Supervisor {
   }
 
   async #publish(): Promise<void> {
-    const slots = [...this.#slots.values()];
-    const reports = slots.map((slot) => slot.report());
+    const slots = this.slots();
+    const lastReports = this.#lastReports.all;
     await this.#options.coordination.publishHeartbeat({
       supervisorId: this.id,
       pid: process.pid,
       sequence: ++this.#sequence,
-      slots: reports,
+      slots,
+      lastReports,
     });
-    slots.forEach((slot, i) => slot.published(reports[i]!));
+    this.#published = { slots, lastReports };
+  }
+
+  /** Something differs from what was last published, be it only that a worker has reported again. */
+  #hasNews(): boolean {
+    const { slots, lastReports } = this.#published;
+    const now = this.slots();
+    return (
+      lastReports !== this.#lastReports.all ||
+      slots.length !== now.length ||
+      now.some((report, index) => !isSameReport(report, slots[index]!))
+    );
+  }
+
+  async #forgetAcknowledged(): Promise<void> {
+    try {
+      const acknowledged = await this.#options.coordination.readAcknowledged(this.id);
+      if (this.#lastReports.forget(acknowledged)) this.#publisher?.soon();
+    } catch (error) {
+      // Read again when the coordinator is back, since every watch is called then.
+      this.#logger.debug('acknowledged.not-read', { message: String(error) });
+    }
   }
 
   async #stopWorkers(): Promise<void> {
@@ -375,4 +425,10 @@ class RunningSupervisor implements Supervisor {
       this.#logger.debug('supervisor.not-withdrawn', { message: String(error) });
     }
   }
+}
+
+/** Reports are made anew each time, what they hold is replaced when it changes. */
+function isSameReport(a: SlotReport, b: SlotReport): boolean {
+  const names = Object.keys(a) as (keyof SlotReport)[];
+  return names.every((name) => a[name] === b[name]);
 }

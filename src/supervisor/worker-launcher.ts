@@ -106,6 +106,10 @@ export class WorkerLauncher {
     rmSync(this.#launchFile(topologyId, port, workerId), { force: true });
   }
 
+  launchFileOf({ workerId, topologyId }: SlotWorker, port: number): string {
+    return this.#launchFile(topologyId, port, workerId);
+  }
+
   #settingsOf({ record }: AssignedTopology): Settings {
     return compileSettings(this.#options.settings, record.settings);
   }

@@ -7,7 +7,9 @@ import { ThreadHost } from './thread-host.js';
 import type { FromThread, ThreadStart } from './thread-messages.js';
 
 const HEALTHY_MS = 10_000;
-const OBSERVE_MS = 200;
+/** Threads are observed once a second, or often enough to see in time that one is stuck. */
+const LONGEST_OBSERVE_MS = 1000;
+const OBSERVATIONS_UNTIL_STUCK = 5;
 
 export interface ExecutorThreadsOptions {
   readonly entry: URL;
@@ -52,7 +54,7 @@ export class ExecutorThreads {
 
   constructor(options: ExecutorThreadsOptions) {
     this.#options = options;
-    options.clock.every(OBSERVE_MS, () => this.#watch());
+    options.clock.every(observeMs(options.settings), () => this.#watch());
   }
 
   /** Threads that there are, or will be again. */
@@ -169,4 +171,9 @@ export class ExecutorThreads {
       }
     }
   }
+}
+
+function observeMs(settings: Settings): number {
+  const stuckMs = Math.min(settings['worker.stuck-warning'], settings['worker.stuck-timeout'] ?? Infinity);
+  return Math.max(1, Math.min(LONGEST_OBSERVE_MS, stuckMs / OBSERVATIONS_UNTIL_STUCK));
 }

@@ -39,7 +39,8 @@ export class ThreadWatch {
     const progress = this.#progress;
     const [calls, turns] = [progress[P_CALLS]!, progress[P_TURNS]!];
     const called = callIn(progress);
-    const moved = calls !== this.#calls || turns !== this.#turns || called !== this.#called;
+    const hasCalled = calls !== this.#calls || called !== this.#called;
+    const moved = hasCalled || turns !== this.#turns;
     // In a call nothing rests; otherwise a thread that does not turn may be asleep.
     const idleMs = called !== null || life === 'dead' ? this.#idleMs : this.#loopIdleMs();
     if (moved || idleMs !== this.#idleMs) {
@@ -54,7 +55,7 @@ export class ThreadWatch {
     const call = called ?? (isStuck ? 'code' : null);
     let state: ThreadState = life === 'running' ? 'idle' : life;
     if (life === 'running' && isStuck) state = 'stuck';
-    else if (life === 'running' && (call !== null || moved)) state = 'busy';
+    else if (life === 'running' && (call !== null || hasCalled)) state = 'busy';
     return {
       state,
       task: progress[P_TASK] === 0 ? null : progress[P_TASK]!,

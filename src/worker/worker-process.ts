@@ -4,7 +4,8 @@
  * Its main thread (this file) runs no user code: it keeps the link to the supervisor, forwards frames between executor
  * threads and peers without decoding them, and reports. What runs where is the reconciler's; who is where, the route keeper's.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import {
   compileSettings,
@@ -17,7 +18,13 @@ import {
   type Logger,
   type Settings,
 } from '../base/index.js';
-import type { TopologyPhase, WorkerHeartbeat, WorkerLaunch } from '../coordination/index.js';
+import {
+  LAST_REPORT_FILE,
+  quietIntervalMs,
+  type TopologyPhase,
+  type WorkerHeartbeat,
+  type WorkerLaunch,
+} from '../coordination/index.js';
 import {
   decodeControlFrame,
   Doorbell,
@@ -39,6 +46,7 @@ import type { TopologyDescription } from '../topology/index.js';
 import { CrashRecord } from './crash-record.js';
 import { parsePeerMessage, type PeerMessage } from './endpoints.js';
 import { ExecutorThreads } from './executor-threads.js';
+import { HeartbeatPace } from './heartbeat-pace.js';
 import { QuietWatch } from './quiet-watch.js';
 import { Reconciler } from './reconciler.js';
 import { ReportBook } from './report-book.js';
@@ -53,6 +61,10 @@ const CHANGED_DELAY_MS = 2;
 /** Bytes forwarded in one go that mean load, and how long to gather more of them then. */
 const BUSY_BYTES = 8192;
 const BUSY_PAUSE_MS = 1;
+/** The bell wakes the forwarding loop; looking again is a precaution. */
+const LONGEST_SLEEP_MS = 1000;
+/** Frames that a thread has no room for are offered again after 1 ms, and later each time. */
+const LONGEST_OFFER_MS = 16;
 const QUIET_WATCH_MS = 1000;
 
 export interface WorkerProcessOptions {
@@ -87,6 +99,7 @@ export class WorkerProcess {
   readonly #reconciler: Reconciler;
   readonly #book = new ReportBook();
   readonly #quiet: QuietWatch;
+  readonly #pace: HeartbeatPace;
   readonly #startedMs: number;
   #phase: TopologyPhase = { kind: 'active' };
   #sequence = 0;
@@ -102,6 +115,7 @@ export class WorkerProcess {
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
     const description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
+    this.#pace = new HeartbeatPace(quietIntervalMs(this.#settings));
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#crashRecord = new CrashRecord(launch.directory, options.logger);
     this.#link = new SupervisorLink({
@@ -119,7 +133,10 @@ export class WorkerProcess {
         onPhase: (phase) => this.#setPhase(phase),
         onStop: () => void this.stop(0),
         onRefused: () => void this.stop(0),
-        onPresence: (present) => options.onPresence?.(present),
+        onPresence: (present) => {
+          this.#pace.reset();
+          options.onPresence?.(present);
+        },
       },
       clock: options.clock,
       logger: options.logger,
@@ -196,7 +213,7 @@ export class WorkerProcess {
   async start(): Promise<void> {
     await this.#peers.listen();
     this.#link.start();
-    this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beat());
+    this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beatIfDue());
     this.#clock.every(QUIET_WATCH_MS, () => this.#watchQuiet());
     void this.#forwardLoop();
   }
@@ -207,7 +224,7 @@ export class WorkerProcess {
     this.#stopping = true;
     this.#logger.info('worker.stopping', { code });
     await this.#threads.stop(Math.max(100, this.#settings['supervisor.worker-stop-timeout'] - 500));
-    this.#beat();
+    this.#sayLast();
     await this.#link.flushPositions(200);
     this.#link.close();
     await this.#peers.close();
@@ -494,6 +511,7 @@ export class WorkerProcess {
    */
   async #forwardLoop(): Promise<void> {
     let bytesSeen = 0;
+    let offerMs = 1;
     const onFrame = (
       words: Int32Array,
       at: number,
@@ -518,17 +536,43 @@ export class WorkerProcess {
       if (bytesSeen >= BUSY_BYTES) await pause(BUSY_PAUSE_MS);
       else if (frames > 0) await immediate();
       else {
-        await this.#doorbell.sleep(waiting ? 1 : 250, () =>
+        const hasSlept = await this.#doorbell.sleep(waiting ? offerMs : LONGEST_SLEEP_MS, () =>
           this.#threads.all().some((host) => !host.fromThread.isEmpty),
         );
+        offerMs = waiting ? Math.min(2 * offerMs, LONGEST_OFFER_MS) : 1;
+        if (!hasSlept) await immediate();
       }
     }
   }
 
   // ── reporting ──
 
+  /** To the supervisor, and for one that is away or reads too late beside the launch file. */
+  #sayLast(): void {
+    const heartbeat = this.heartbeat();
+    try {
+      writeFileSync(join(this.#launch.directory, LAST_REPORT_FILE), JSON.stringify(heartbeat));
+    } catch (error) {
+      this.#logger.warn('last-report.not-written', { message: String(error) });
+    }
+    if (this.#link.isConnected) this.#send(heartbeat);
+  }
+
   #beat(): void {
-    if (this.#link.isConnected) this.#link.heartbeat(this.heartbeat());
+    if (this.#link.isConnected) this.#send(this.heartbeat());
+  }
+
+  #beatIfDue(): void {
+    if (!this.#link.isConnected) return;
+    const heartbeat = this.heartbeat();
+    // A drain without acking is over when every worker has reported twice that nothing moves.
+    const isWaitedFor = this.#phase.kind === 'draining';
+    if (isWaitedFor || this.#pace.isDue(heartbeat, this.#clock.nowMs())) this.#send(heartbeat);
+  }
+
+  #send(heartbeat: WorkerHeartbeat): void {
+    this.#pace.noteSent(heartbeat, this.#clock.nowMs());
+    this.#link.heartbeat(heartbeat);
   }
 
   #changed(): void {

@@ -181,7 +181,13 @@ describe('the embedded coordinator on its disk', () => {
           'name of before',
         );
         expect(await coordination.readTopology('refused-1')).toBeUndefined();
-        await coordination.publishHeartbeat({ supervisorId: 's1', pid: 1, sequence: round, slots: [] });
+        await coordination.publishHeartbeat({
+          supervisorId: 's1',
+          pid: 1,
+          sequence: round,
+          slots: [],
+          lastReports: [],
+        });
         expect((await coordination.listHeartbeats())[0]?.sequence).toBe(round);
         files.failing.clear();
         await coordination.createTopology(topology(`after-${round}`));
@@ -225,7 +231,7 @@ describe('the embedded coordinator on its disk', () => {
       one.createTopology(topology('a')),
       two.createTopology(topology('a')),
       one.listTopologies(),
-      two.publishHeartbeat({ supervisorId: 's', pid: 1, sequence: 1, slots: [] }),
+      two.publishHeartbeat({ supervisorId: 's', pid: 1, sequence: 1, slots: [], lastReports: [] }),
       two.readTopology('a'),
     ]);
     expect(outcomes.map((outcome) => outcome.status)).toEqual([
@@ -265,7 +271,13 @@ describe('the embedded coordinator on its disk', () => {
     expect(files.syncs).toBeGreaterThan(0);
     expect(files.syncs).toBeLessThan(100);
     files.syncs = 0;
-    await coordination.publishHeartbeat({ supervisorId: 's1', pid: 1, sequence: 1, slots: [] });
+    await coordination.publishHeartbeat({
+      supervisorId: 's1',
+      pid: 1,
+      sequence: 1,
+      slots: [],
+      lastReports: [],
+    });
     await coordination.announceSupervisor(supervisor('s1'));
     expect(files.syncs).toBe(0);
   });

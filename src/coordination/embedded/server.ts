@@ -123,6 +123,9 @@ export async function openEmbeddedCoordinator(
   }
 }
 
+/** Period at which silent sessions are looked for. */
+const LONGEST_SWEEP_MS = 2000;
+
 class CoordinatorServer {
   readonly #options: EmbeddedCoordinatorOptions;
   readonly #tree: NodeTree;
@@ -148,7 +151,7 @@ class CoordinatorServer {
       clock: options.clock,
       isProcessAlive: options.isProcessAlive ?? isSameProcessAlive,
       onEnd: (session) => void this.#endSession(session),
-      sweepMs: Math.min(500, Math.max(10, options.sessionTimeoutMs / 8)),
+      sweepMs: Math.min(LONGEST_SWEEP_MS, Math.max(10, options.sessionTimeoutMs / 8)),
     });
   }
 

@@ -36,7 +36,9 @@ import {
 } from './daemon-launch.js';
 import { removeRunDirectory } from './run-directory.js';
 
-const KEEPER_CHECK_MS = 500;
+/** The end of the channel tells at once that the keeper has gone; looking is a precaution, and often when it has ended. */
+const KEEPER_CHECK_MS = 5000;
+const DISCONNECTED_CHECK_MS = 200;
 /** What a killed keeper leaves behind must be gone in ten seconds, however long its workers may take to stop. */
 const ORPHAN_STOP_MS = 4000;
 
@@ -151,7 +153,10 @@ function main(): void {
   const checkKeeper = (): void => {
     if (!isSameProcessAlive(launch.keeper)) void end(() => endOrphan(launch, started, logger));
   };
-  process.on('disconnect', checkKeeper);
+  process.on('disconnect', () => {
+    checkKeeper();
+    systemClock.every(DISCONNECTED_CHECK_MS, checkKeeper);
+  });
   systemClock.every(KEEPER_CHECK_MS, checkKeeper);
   process.on('message', () => void end(async () => (await started).close({ stopWorkers: true })));
   started.then(

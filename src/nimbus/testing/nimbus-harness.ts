@@ -227,6 +227,7 @@ export class NimbusHarness {
       pid: 1,
       sequence: this.#sequence,
       slots,
+      lastReports: [],
     });
   }
 

@@ -1,0 +1,49 @@
+/**
+ * When a worker's periodic heartbeat is worth sending: when it says something new, and otherwise so seldom that an idle
+ * worker costs next to nothing and still is heard of long before anybody takes it for dead. Pure.
+ */
+import type { WorkerHeartbeat } from '../coordination/index.js';
+
+/** Move on by themselves while nothing happens. */
+const RESTLESS: ReadonlySet<string> = new Set(['sequence', 'cpuMicros', 'rssBytes', 'inCallMs', 'ageMs']);
+
+export class HeartbeatPace {
+  readonly #quietIntervalMs: number;
+  #sent: WorkerHeartbeat | undefined;
+  #sentMs = 0;
+
+  /** @param quietIntervalMs longest time between two heartbeats that say the same */
+  constructor(quietIntervalMs: number) {
+    this.#quietIntervalMs = quietIntervalMs;
+  }
+
+  isDue(heartbeat: WorkerHeartbeat, nowMs: number): boolean {
+    if (this.#sent === undefined || nowMs - this.#sentMs >= this.#quietIntervalMs) return true;
+    return !isSame(this.#sent, heartbeat);
+  }
+
+  noteSent(heartbeat: WorkerHeartbeat, nowMs: number): void {
+    this.#sent = heartbeat;
+    this.#sentMs = nowMs;
+  }
+
+  /** Nobody has heard anything: what has been sent went to somebody who is gone. */
+  reset(): void {
+    this.#sent = undefined;
+  }
+}
+
+/** Deep equality of plain data but for what is restless; ends at the first difference. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => isSame(item, b[index]));
+  }
+  const before: Readonly<Record<string, unknown>> = { ...a };
+  const after: Readonly<Record<string, unknown>> = { ...b };
+  const names = Object.keys(after);
+  if (Object.keys(before).length !== names.length) return false;
+  return names.every((name) => RESTLESS.has(name) || isSame(before[name], after[name]));
+}
