@@ -148,13 +148,22 @@ describe('an unbounded run', () => {
   });
 });
 
+/** A process that was listed may have ended since. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 describe('a daemon that cannot be kept alive', () => {
   it('ends the run with DAEMON_LOST and the place of its log, and leaves no process', async () => {
     workshop.write('lost.ts', numbersApp(null, { name: 'lost' }));
     const command = workshop.start(['run', 'lost.ts', '--no-check', '--json']);
     await until('a worker runs', () => command.stdout.includes('is ready'));
     const murder = setInterval(() => {
-      for (const { pid, kind } of workshop.processes()) if (kind === 'daemon') process.kill(pid, 'SIGKILL');
+      for (const { pid, kind } of workshop.processes()) if (kind === 'daemon') killIfThere(pid);
     }, 20);
     const { code } = await command.ended;
     clearInterval(murder);
