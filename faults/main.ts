@@ -1,15 +1,16 @@
 /**
  * `npm run -s faults -- NAME --seed S --rounds N --rows R --json`: the accountant.
  *
- * NAME is one of the faults, or `all` to take them in turn. Prints one line a round and a summary; exits with 1 when a
- * row was lost, a round hung, or a healthy worker was restarted.
+ * NAME is one of the faults, `all` to take those of `isobar run` in turn, or `dev` for those of a cluster of `isobar dev`.
+ * Prints one line a round and a summary; exits with 1 when a row was lost, a round hung, or a healthy worker was restarted.
  */
 import { parseArgs } from 'node:util';
+import { DEV_FAULTS, type DevFault, runDevRound } from './dev-round.js';
 import { FAULTS, runRound, type Fault, type RoundResult } from './round.js';
 
 function usage(message: string): never {
   console.error(
-    `${message}\nusage: npm run -s faults -- ${[...FAULTS, 'all'].join('|')} [--seed S] [--rounds N] [--rows R] [--json]`,
+    `${message}\nusage: npm run -s faults -- ${[...FAULTS, 'all', ...DEV_FAULTS, 'dev'].join('|')} [--seed S] [--rounds N] [--rows R] [--json]`,
   );
   process.exit(2);
 }
@@ -19,6 +20,16 @@ function wholeNumber(name: string, text: string): number {
   if (!Number.isSafeInteger(value) || value < 0)
     usage(`--${name} needs a whole number, found ${JSON.stringify(text)}`);
   return value;
+}
+
+function kindsOf(name: string): readonly (Fault | DevFault)[] {
+  if (name === 'all') return FAULTS.filter((fault) => fault !== 'none');
+  if (name === 'dev') return DEV_FAULTS;
+  return [...FAULTS, ...DEV_FAULTS].filter((fault) => fault === name);
+}
+
+function isDevFault(kind: Fault | DevFault): kind is DevFault {
+  return DEV_FAULTS.some((fault) => fault === kind);
 }
 
 async function main(): Promise<void> {
@@ -32,15 +43,17 @@ async function main(): Promise<void> {
     },
   });
   const [name = 'all'] = positionals;
-  const kinds: readonly Fault[] =
-    name === 'all' ? FAULTS.filter((fault) => fault !== 'none') : FAULTS.filter((fault) => fault === name);
+  const kinds = kindsOf(name);
   if (kinds.length === 0) usage(`unknown fault ${JSON.stringify(name)}`);
   const seed = wholeNumber('seed', values.seed);
   const rounds = wholeNumber('rounds', values.rounds);
   const rows = wholeNumber('rows', values.rows);
   const results: RoundResult[] = [];
   for (let round = 0; round < rounds; round++) {
-    const result = await runRound(round, seed + round, kinds[round % kinds.length]!, rows);
+    const kind = kinds[round % kinds.length]!;
+    const result = isDevFault(kind)
+      ? await runDevRound(round, seed + round, kind, rows)
+      : await runRound(round, seed + round, kind, rows);
     results.push(result);
     if (values.json) console.log(JSON.stringify(result));
     else {

@@ -180,11 +180,12 @@ const numbers = spout({
 });
 const sum = bolt({
   takes: { value: t.int64 },
-  prepare(context) {
-    let total = 0;
+  prepare(context, saved?: number) {
+    let total = saved ?? 0;
     console.log('task ' + context.index + ' is ready');
     return {
       process({ value }) { total += value; },
+      save() { return total; },
       end() { console.log('the sum is ' + total); },
     };
   },
