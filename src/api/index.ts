@@ -1,3 +1,4 @@
+export { componentNotFound } from '../nimbus/index.js';
 export type { ClusterClient } from './cluster-client.js';
 export { clusterClient } from './cluster-client.js';
 export { clusterDirectory, clusterSocketDirectory, controlSocketPath } from './cluster-place.js';

@@ -49,6 +49,11 @@ export class LineFollower {
     }
   }
 
+  /** What lies before `offset` in the file of that inode has been read by somebody else. */
+  goOn(source: string, inode: number, offset: number): void {
+    this.#followed(source, inode, Infinity).offset = offset;
+  }
+
   /** The last lines that have no end. */
   end(): void {
     for (const followed of this.#files.values()) {

@@ -1,19 +1,12 @@
-/** The commands that talk to Nimbus: ask, print what came, and turn what went wrong into an exit code. */
+/** The commands that submit, list and steer topologies. */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type ClusterClient, clusterClient, clusterDirectory, type TopologyDetail } from '../api/index.js';
-import {
-  compileSettings,
-  type ErrorCode,
-  IsobarError,
-  type RawSettings,
-  toErrorRecord,
-  toIsobarError,
-} from '../base/index.js';
+import type { ClusterClient, TopologyDetail } from '../api/index.js';
+import { compileSettings, type RawSettings } from '../base/index.js';
 import { prepareSubmission, resolveEntry, stopBundler } from '../engines/index.js';
+import { ClusterCaller, type ClusterSurroundings } from './cluster-caller.js';
 import type { ClusterActions } from './cluster-program.js';
 import {
   type ClusterFlags,
@@ -23,9 +16,6 @@ import {
   type RebalanceFlags,
   type SubmitFlags,
 } from './cluster-options.js';
-import { colorsFor } from './colors.js';
-import type { TextStream } from './display/display.js';
-import { errorText, type OwnPlace } from './error-text.js';
 import { ExitCode } from './exit-code.js';
 import { SettingFlags } from './setting-flags.js';
 import {
@@ -37,38 +27,18 @@ import {
   rebalanceLines,
 } from './view/cluster-views.js';
 
-/** Everything that Isobar brings with it. */
-const PLACE: OwnPlace = {
-  prefixes: ['../../dist/', '../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
-};
-const WIDTH_OF_PIPES = 200;
 const DEFAULT_WAIT_MS = 30_000;
-
-const NO_DAEMON: ReadonlySet<ErrorCode> = new Set([
-  'DAEMON_NOT_RUNNING',
-  'DAEMON_VERSION_MISMATCH',
-  'CONNECTION_LOST',
-  'REQUEST_TIMEOUT',
-  'NOT_LEADER',
-  'COORDINATOR_UNAVAILABLE',
-]);
-
-export interface ClusterSurroundings {
-  readonly out: TextStream;
-  readonly err: TextStream;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
 
 /** The commands; each resolves to its exit code, errors have been shown. */
 export class ClusterCommands implements ClusterActions {
-  readonly #surroundings: ClusterSurroundings;
+  readonly #caller: ClusterCaller;
 
   constructor(surroundings: ClusterSurroundings) {
-    this.#surroundings = surroundings;
+    this.#caller = new ClusterCaller(surroundings);
   }
 
   submit(file: string, flags: SubmitFlags): Promise<number> {
-    return this.#run(
+    return this.#caller.run(
       flags,
       async (client) => {
         const settings = settingsOf(flags);
@@ -83,120 +53,72 @@ export class ClusterCommands implements ClusterActions {
           codeHash: createHash('sha256').update(code).digest('hex'),
         });
         const notes = result.notes.map((note) => `note: ${note}`);
-        this.#answer(flags, { type: 'submit', name: description.name, ...result }, () => [
+        this.#caller.answer(flags, { type: 'submit', name: description.name, ...result }, () => [
           `${description.name} is submitted as ${result.topologyId}`,
           ...notes,
         ]);
       },
-      ExitCode.notSubmitted,
+      { refused: ExitCode.notSubmitted },
     );
   }
 
   list(flags: ClusterFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const summary = await client.ask('list', null);
-      this.#answer(flags, { type: 'list', ...summary }, () => listLines(summary, this.#width()));
+      this.#caller.answer(flags, { type: 'list', ...summary }, () => listLines(summary, this.#caller.width));
     });
   }
 
   describe(name: string, flags: ClusterFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const detail = await client.ask('describe', name);
-      this.#answer(flags, describeJson(detail), () => describeLines(detail, this.#width()));
+      this.#caller.answer(flags, describeJson(detail), () => describeLines(detail, this.#caller.width));
     });
   }
 
   activate(name: string, flags: ClusterFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const result = await client.ask('activate', name);
-      this.#answer(flags, { type: 'activate', name, ...result }, () => [lifeLine(name, result)]);
+      this.#caller.answer(flags, { type: 'activate', name, ...result }, () => [lifeLine(name, result)]);
     });
   }
 
   deactivate(name: string, flags: ClusterFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const result = await client.ask('deactivate', name);
-      this.#answer(flags, { type: 'deactivate', name, ...result }, () => [lifeLine(name, result)]);
+      this.#caller.answer(flags, { type: 'deactivate', name, ...result }, () => [lifeLine(name, result)]);
     });
   }
 
   kill(name: string, flags: KillFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const result = await client.ask('kill', { name, waitMs: readWaitMs(flags.wait) ?? null });
-      this.#answer(flags, { type: 'kill', name, ...result }, () => [lifeLine(name, result)]);
+      this.#caller.answer(flags, { type: 'kill', name, ...result }, () => [lifeLine(name, result)]);
     });
   }
 
   rebalance(name: string, flags: RebalanceFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const asked = readRebalance(flags, randomUUID());
       // From scratch is Storm's rebalance, which waits.
       const waitsByDefault = asked.fromScratch && asked.waitMs === null && !asked.preview;
       const request = waitsByDefault ? { ...asked, waitMs: await messageTimeoutMs(client, name) } : asked;
       const result = await client.ask('rebalance', { name, request });
       const { preview } = request;
-      this.#answer(flags, { type: 'rebalance', name, preview, ...result }, () =>
+      this.#caller.answer(flags, { type: 'rebalance', name, preview, ...result }, () =>
         rebalanceLines(name, result, preview),
       );
     });
   }
 
   config(name: string | undefined, flags: ClusterFlags): Promise<number> {
-    return this.#run(flags, async (client) => {
+    return this.#caller.run(flags, async (client) => {
       const settings = await client.ask('config', name ?? null);
-      this.#answer(flags, { type: 'config', name: name ?? null, settings }, () =>
-        configLines(settings, this.#width()),
+      this.#caller.answer(flags, { type: 'config', name: name ?? null, settings }, () =>
+        configLines(settings, this.#caller.width),
       );
     });
   }
-
-  /** @param refused exit code of what neither the command line nor the daemon's absence explains */
-  async #run(
-    flags: ClusterFlags,
-    command: (client: ClusterClient) => Promise<void>,
-    refused: number = ExitCode.failed,
-  ): Promise<number> {
-    const { environment } = this.#surroundings;
-    const client = clusterClient(clusterDirectory(flags.directory, environment, homedir()));
-    try {
-      await command(client);
-      return ExitCode.ok;
-    } catch (error) {
-      const fault = toIsobarError(error);
-      const exitCode = exitCodeOf(fault.code, refused);
-      this.#failure(flags, fault, exitCode);
-      return exitCode;
-    } finally {
-      client.close();
-    }
-  }
-
-  #answer(flags: ClusterFlags, json: object, lines: () => readonly string[]): void {
-    const text = flags.json === true ? `${JSON.stringify(json)}\n` : `${lines().join('\n')}\n`;
-    this.#surroundings.out.write(text);
-  }
-
-  #failure(flags: ClusterFlags, error: IsobarError, exitCode: number): void {
-    const { out, err, environment } = this.#surroundings;
-    const record = toErrorRecord(error);
-    if (flags.json === true) {
-      const { code, message, details } = record;
-      const { expected, found, where } = details;
-      out.write(`${JSON.stringify({ type: 'error', code, message, expected, found, where, exitCode })}\n`);
-    } else {
-      err.write(`${errorText(record, PLACE, colorsFor(err, environment))}\n`);
-    }
-  }
-
-  #width(): number {
-    const { out } = this.#surroundings;
-    return out.isTTY === true ? (out.columns ?? WIDTH_OF_PIPES) : WIDTH_OF_PIPES;
-  }
-}
-
-function exitCodeOf(code: ErrorCode, refused: number): number {
-  if (code === 'USAGE') return ExitCode.usage;
-  return NO_DAEMON.has(code) ? ExitCode.clusterLost : refused;
 }
 
 /** @throws USAGE, SETTINGS_INVALID */

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { ClusterFlags, KillFlags, RebalanceFlags, SubmitFlags } from './cluster-options.js';
 import { completionScript, SHELLS } from './completion.js';
+import { EXIT_CODES } from './exit-code.js';
 import { withRebalanceOptions } from './rebalance-words.js';
 
 /** Each resolves to the exit code. */
@@ -15,9 +16,6 @@ export interface ClusterActions {
   rebalance(name: string, flags: RebalanceFlags): Promise<number>;
   config(name: string | undefined, flags: ClusterFlags): Promise<number>;
 }
-
-const EXIT_CODES = `
-Exit codes: 0 ok, 1 refused by the cluster, 2 usage, 3 not submitted, 4 no daemon answers.`;
 
 /** Adds the commands; `done` is told the exit code of the one that ran. */
 export function addClusterCommands(

@@ -11,3 +11,7 @@ export const ExitCode = {
   /** Ended by a second signal, or by one before anything ran. */
   interrupted: 130,
 } as const;
+
+/** Of the commands that talk to Nimbus, for their help. */
+export const EXIT_CODES = `
+Exit codes: 0 ok, 1 refused by the cluster, 2 usage, 3 not submitted, 4 no daemon answers.`;

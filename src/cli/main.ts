@@ -4,6 +4,7 @@ import { ERROR_TABLE, packageVersion, toErrorRecord } from '../base/index.js';
 import { ClusterCommands } from './cluster-commands.js';
 import { DevCommands } from './dev-command.js';
 import { ExitCode } from './exit-code.js';
+import { ObserveCommands } from './observe-commands.js';
 import { runProgram } from './program.js';
 import { runCommand } from './run-command.js';
 
@@ -41,6 +42,12 @@ try {
         out: process.stdout,
         err: process.stderr,
         environment: process.env,
+      }),
+      observe: new ObserveCommands({
+        out: process.stdout,
+        err: process.stderr,
+        environment: process.env,
+        onInterrupt,
       }),
       dev: new DevCommands({
         out: process.stdout,

@@ -27,6 +27,7 @@ async function parse(...words: string[]): Promise<{
         return 7;
       },
       cluster: notedCluster().actions,
+      observe: { logs: note('logs') },
       dev: {
         start: note('start'),
         status: note('status'),
@@ -113,6 +114,11 @@ describe('runProgram', () => {
       ['start', { supervisor: ['name=a', 'name=b'], set: ['nimbus.round-interval=1s'], json: true }],
     ],
     ['dev --supervisors 3 --coordinator embedded', ['start', { supervisors: '3', coordinator: 'embedded' }]],
+    [
+      'logs words split -f --since 10m -n 5 --level warn --json',
+      ['logs', 'words', 'split', { follow: true, since: '10m', lines: '5', level: 'warn', json: true }],
+    ],
+    ['logs --daemon local', ['logs', undefined, undefined, { daemon: 'local' }]],
     ['dev status --directory d', ['status', { directory: 'd' }]],
     ['dev --directory d status', ['status', { directory: 'd' }]],
     ['dev stop --keep-workers --json', ['stop', { keepWorkers: true, json: true }]],

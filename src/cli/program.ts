@@ -3,12 +3,14 @@ import { Command, CommanderError } from 'commander';
 import { addClusterCommands, type ClusterActions } from './cluster-program.js';
 import { addDevCommands, type DevActions } from './dev-program.js';
 import { ExitCode } from './exit-code.js';
+import { addObserveCommands, type ObserveActions } from './observe-program.js';
 import type { RunFlags } from './run-options.js';
 
 export interface Commands {
   /** Resolves to the exit code. */
   run(file: string, flags: RunFlags): Promise<number>;
   readonly cluster: ClusterActions;
+  readonly observe: ObserveActions;
   readonly dev: DevActions;
 }
 
@@ -72,6 +74,7 @@ export async function runProgram(
       exitCode = await commands.run(file, { ...NO_FLAGS, ...flags });
     });
   addClusterCommands(program, commands.cluster, text, (code) => (exitCode = code));
+  addObserveCommands(program, commands.observe, (code) => (exitCode = code));
   addDevCommands(program, commands.dev, (code) => (exitCode = code));
   program.addHelpText('after', EXAMPLES);
   try {

@@ -14,6 +14,11 @@ export { startClusterSupervisor, stopClusterSupervisor } from './dev/supervisors
 export type { LocalCluster, LocalClusterOptions } from './local/keeper.js';
 export { startLocalCluster } from './local/keeper.js';
 export type { RunDirectory } from './local/run-directory.js';
+export type { LogEntry, LogFilter } from './logs/log-entry.js';
+export { ENTRY_LEVELS } from './logs/log-entry.js';
+export type { LogPlace } from './logs/log-places.js';
+export { daemonLogs, topologyWithLogs, workerLogs } from './logs/log-places.js';
+export { LogReader } from './logs/log-reader.js';
 export type { Bundle } from './submission/bundle.js';
 export { resolveEntry, stopBundler } from './submission/bundle.js';
 export type { Submission, SubmissionOptions } from './submission/submission.js';

@@ -1,5 +1,6 @@
 export type { BlobStore } from './blob-store.js';
 export { blobHash, createBlobStore } from './blob-store.js';
+export { componentNotFound } from './component-not-found.js';
 export type { Nimbus, NimbusOptions, TopologyDetail } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
@@ -19,5 +20,6 @@ export type {
 export type { LifeEvent, LifeStatus } from './status-machine.js';
 export { lifeTimer, statusOf, transition } from './status-machine.js';
 export type { ClusterSummary, DesiredAndActual, LastChange, TopologySummary } from './summary.js';
+export { idNameOf } from './submission.js';
 export type { LifeResult, SubmitRequest, SubmitResult } from './topology-requests.js';
 export type { ComponentTotals } from './totals.js';

@@ -1,6 +1,7 @@
 /** What a rebalance asks for: its checks, and the counts that come out of it. Pure. */
-import { closestName, IsobarError } from '../base/index.js';
+import { IsobarError } from '../base/index.js';
 import type { DesiredState } from '../coordination/index.js';
+import { componentNotFound } from './component-not-found.js';
 import type { PlacementChanges } from './placement-changes.js';
 import type { LifeStatus } from './status-machine.js';
 
@@ -54,7 +55,7 @@ export function checkRebalance(
 ): void {
   if (workers !== undefined) checkCount('workers', workers);
   for (const component of [...Object.keys(executors), ...Object.keys(resources)]) {
-    if (!components.includes(component)) throw unknownComponent(component, components);
+    if (!components.includes(component)) throw componentNotFound(component, components);
   }
   for (const [component, count] of Object.entries(executors))
     checkCount(`executors of "${component}"`, count);
@@ -107,13 +108,4 @@ function illegal(what: string, value: number, expected: string): IsobarError {
     found: String(value),
     where: what,
   });
-}
-
-function unknownComponent(component: string, components: readonly string[]): IsobarError {
-  const closest = closestName(component, components);
-  return new IsobarError(
-    'COMPONENT_NOT_FOUND',
-    `there is no component "${component}"${closest === undefined ? '' : `; did you mean "${closest}"?`}`,
-    { expected: `one of: ${components.join(', ')}`, found: component, where: component },
-  );
 }

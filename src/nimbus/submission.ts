@@ -90,6 +90,10 @@ const MAX_NAME_LENGTH = 40;
  * only, so that it can be a file name and a path of the coordinator everywhere.
  */
 export function topologyId(name: string, counter: number, epochSeconds: number): string {
-  const safe = name.replaceAll(/[^A-Za-z0-9_-]+/g, '_').slice(0, MAX_NAME_LENGTH);
-  return `${safe}-${counter}-${epochSeconds}`;
+  return `${idNameOf(name)}-${counter}-${epochSeconds}`;
+}
+
+/** What ids of topologies of a name begin with. */
+export function idNameOf(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]+/g, '_').slice(0, MAX_NAME_LENGTH);
 }

@@ -1,0 +1,46 @@
+/** The commands that look into a running topology, as the command line knows them. */
+import { type Command, Option } from 'commander';
+import type { ClusterFlags } from './cluster-options.js';
+import { EXIT_CODES } from './exit-code.js';
+
+export interface LogsFlags extends ClusterFlags {
+  readonly follow?: boolean;
+  readonly since?: string;
+  readonly lines?: string;
+  readonly level?: string;
+  readonly daemon?: string;
+}
+
+/** Each resolves to the exit code. */
+export interface ObserveActions {
+  logs(name: string | undefined, component: string | undefined, flags: LogsFlags): Promise<number>;
+}
+
+/** Adds the commands; `done` is told the exit code of the one that ran. */
+export function addObserveCommands(
+  program: Command,
+  actions: ObserveActions,
+  done: (exitCode: number) => void,
+): void {
+  const add = (usage: string, what: string, example: string): Command =>
+    program
+      .command(usage)
+      .description(what)
+      .option('--directory <path>', "the cluster's directory (default: $ISOBAR_HOME/dev or ~/.isobar/dev)")
+      .option('--json', 'one JSON line each, see docs/json-output.md')
+      .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}\n${EXIT_CODES}\n`);
+
+  add(
+    'logs [name] [component]',
+    "Print the logs of a topology's workers on this machine in the order of time, with what its code printed.",
+    'isobar logs word-count split -f --since 10m\nisobar logs word-count --level warn\nisobar logs --daemon supervisor-s1 -n 50',
+  )
+    .option('-f, --follow', 'go on with what is added, until Ctrl-C')
+    .option('--since <duration>', 'only what is not older, such as 30s, 10m, 2h')
+    .option('-n, --lines <count>', 'only the last ones')
+    .addOption(new Option('--level <level>', 'the least level').choices(['debug', 'info', 'warn', 'error']))
+    .option('--daemon <id>', 'the log of a daemon instead, by its id in isobar dev status')
+    .action(async (name: string | undefined, component: string | undefined, flags: LogsFlags) =>
+      done(await actions.logs(name, component, flags)),
+    );
+}

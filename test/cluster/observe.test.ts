@@ -1,0 +1,102 @@
+/** The commands that look into a running topology, as processes of their own. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Ended, Workshop } from './command.js';
+
+const APP = `
+import { bolt, spout, t, topology } from 'isobar';
+const numbers = spout({
+  emits: { n: t.int32, word: t.string },
+  async *read(context, from: number = 0) {
+    console.log('numbers begins');
+    for (let n = from; ; n++) {
+      yield { row: { n, word: 'word ' + (n % 3) }, position: n + 1 };
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  },
+});
+const sink = bolt({
+  takes: { n: t.int32, word: t.string },
+  prepare() {
+    console.warn('sink is\\nprepared');
+    return {
+      process({ n }) {
+        if (n % 50 === 7) throw new Error('no sevens');
+      },
+    };
+  },
+});
+export default topology('numbers', (b) => {
+  b.bolt('sink', sink, { parallelism: 2 }).shuffle(b.spout('numbers', numbers));
+});
+`;
+
+let workshop: Workshop;
+
+beforeEach(() => {
+  workshop = new Workshop();
+  workshop.write('app.ts', APP);
+});
+afterEach(() => workshop.close());
+
+async function ask(...words: string[]): Promise<Ended & { answers: Record<string, unknown>[] }> {
+  const run = readdirSync(workshop.home).find((name) => name.startsWith('isobar-run-')) ?? 'nowhere';
+  const ended = await workshop.run([...words, '--json', '--directory', join(workshop.home, run)]);
+  const lines = ended.stdout.split('\n').filter((line) => line !== '');
+  return { ...ended, answers: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  const endMs = performance.now() + 60_000;
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined) return seen;
+    if (performance.now() > endMs) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+describe('a running topology', () => {
+  it('is looked into with commands', async () => {
+    const run = workshop.start(['run', 'app.ts', '--json', '--no-check']);
+    await eventually('rows', async () => {
+      if (run.child.exitCode !== null)
+        throw new Error(
+          run
+            .lines()
+            .map((line) => JSON.stringify(line))
+            .join('\n'),
+        );
+      return run.lines().some(({ type, phase }) => type === 'status' && phase === 'running') || undefined;
+    });
+
+    // Logs: what is printed and what fails, with component and task.
+    const failed = await eventually('a failure', async () => {
+      const { answers } = await ask('logs', 'numbers', 'sink', '--level', 'warn');
+      return answers.some(({ message }) => message === 'user-code.failed') ? answers : undefined;
+    });
+    expect(failed[0]).toMatchObject({
+      type: 'log',
+      component: 'sink',
+      output: 'warn',
+      message: 'sink is\nprepared',
+    });
+    const all = await ask('logs', 'numbers');
+    expect(all.code).toBe(0);
+    expect(all.answers).toContainEqual(
+      expect.objectContaining({ component: 'numbers', output: 'log', message: 'numbers begins' }),
+    );
+    expect(all.answers.map(({ time }) => time)).toEqual(all.answers.map(({ time }) => time).sort());
+    expect((await ask('logs', '--daemon', 'daemon', '-n', '1')).answers).toHaveLength(1);
+    expect(await ask('logs', 'numbers', 'snik')).toMatchObject({
+      code: 1,
+      answers: [{ type: 'error', code: 'COMPONENT_NOT_FOUND', exitCode: 1 }],
+    });
+    expect(await ask('logs', 'numbres')).toMatchObject({
+      code: 1,
+      answers: [{ code: 'TOPOLOGY_NOT_ALIVE' }],
+    });
+    expect(await ask('logs', 'numbers', '--since', 'soon')).toMatchObject({ code: 2 });
+  }, 180_000);
+});
