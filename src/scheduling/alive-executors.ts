@@ -50,20 +50,26 @@ export interface LivePlacement {
   readonly deadPorts: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Restricts placed workers to live executors. A slot can be kept and yet be hidden: one executor dead, another alive. */
-export function restrictToAlive(
-  workers: readonly PlacedWorker[],
-  alive: (range: ExecutorRange, worker: PlacedWorker) => boolean,
+/** Restricts placed workers to live executors; the same list if all of them live. A slot can be kept and yet be hidden: one executor dead, another alive. */
+export function restrictToAlive<W extends PlacedWorker>(
+  workers: readonly W[],
+  alive: (range: ExecutorRange, worker: W) => boolean,
 ): LivePlacement {
   const kept: PlacedWorker[] = [];
+  let isWhole = true;
   const deadPorts = new Map<string, number[]>();
   for (const worker of workers) {
     const executors = worker.executors.filter((range) => alive(range, worker));
+    if (executors.length === worker.executors.length && executors.length > 0) {
+      kept.push(worker);
+      continue;
+    }
+    isWhole = false;
     if (executors.length > 0) kept.push({ supervisor: worker.supervisor, port: worker.port, executors });
     if (executors.length === worker.executors.length) continue;
     const ports = deadPorts.get(worker.supervisor);
     if (ports === undefined) deadPorts.set(worker.supervisor, [worker.port]);
     else if (!ports.includes(worker.port)) ports.push(worker.port);
   }
-  return { workers: kept, deadPorts };
+  return { workers: isWhole ? workers : kept, deadPorts };
 }

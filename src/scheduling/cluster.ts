@@ -9,6 +9,7 @@ import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from './assignment.js';
 import type { ClusterSnapshot, ClusterTopology, Placement, PlacedWorker, Slot } from './cluster-snapshot.js';
 import { compareSlots, slotKey } from './cluster-snapshot.js';
+import { type ExecutorIndex, indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import type { PlannedExecutor } from './executors.js';
 import { FreeSlotOrder } from './free-slot-order.js';
 import { compareRanges, compareText, rangeKey } from './order.js';
@@ -22,7 +23,8 @@ interface Machine {
   readonly known: boolean;
   blacklisted: boolean;
   readonly uptimeMs: number;
-  readonly offered: ReadonlySet<number>;
+  /** Ports, ascending. */
+  readonly offered: readonly number[];
   /** Slots held by any topology, whether or not they are still offered. */
   readonly held: Map<number, Worker>;
   /** Free slots on which something may be placed, descending, so that the lowest is taken from the end. */
@@ -33,28 +35,30 @@ interface Worker {
   readonly machine: Machine;
   readonly port: number;
   readonly topology: TopologyState;
-  readonly executors: ExecutorRange[];
+  /** In ascending order; never changed in place. */
+  executors: readonly ExecutorRange[];
 }
 
 interface TopologyState {
   readonly id: string;
   readonly workers: number;
-  /** In ascending order of first task. */
-  readonly executors: readonly PlannedExecutor[];
-  /** Index into `executors` by first task. */
-  readonly indexOfFirst: ReadonlyMap<number, number>;
+  readonly index: ExecutorIndex;
+  /** By place in `index`. */
   readonly assigned: Uint8Array;
   assignedCount: number;
   /** Placed executors that the topology no longer has. */
   readonly stale: Set<string>;
   readonly placed: Set<Worker>;
+  /** The placement that was given, as long as it is what the topology has. */
+  given: readonly PlacedWorker[] | undefined;
 }
 
 export class WorkingCluster {
   readonly #machines: Machine[] = [];
   readonly #machineById = new Map<string, Machine>();
   readonly #topologies = new Map<string, TopologyState>();
-  readonly #freeOrder: FreeSlotOrder;
+  /** Made when the first free slot is asked for: most rounds need none. */
+  #freeOrder: FreeSlotOrder | undefined;
   #freeSlots = 0;
   #steps = 0;
 
@@ -65,23 +69,26 @@ export class WorkingCluster {
       const blacklisted = blacklist.has(host);
       this.#addMachine({ id, host, known: true, blacklisted, uptimeMs: uptimeMs ?? Infinity, ports });
     }
-    this.#freeOrder = new FreeSlotOrder(this.#machines);
     for (const topology of sortedBy(snapshot.topologies, ({ id }) => id)) {
       this.#topologies.set(topology.id, toState(topology));
     }
     for (const [id, workers] of sortedBy([...snapshot.placement], ([key]) => key)) {
       const topology = this.#topologies.get(id);
       if (topology === undefined) continue;
-      for (const worker of [...workers].sort(compareSlots)) {
+      const ordered = inOrder(workers, compareSlots);
+      for (const worker of ordered) {
         if (this.#conflict(worker, topology, worker.executors) === undefined)
           this.#place(worker, topology, worker.executors);
       }
+      const isWhole = ordered.length > 0 && topology.placed.size === ordered.length;
+      if (isWhole && ordered.every(({ executors }) => isSorted(executors, compareRanges)))
+        topology.given = ordered;
     }
   }
 
   /** Elementary steps so far: heap moves, slots taken and executors placed. */
   get steps(): number {
-    return this.#steps + this.#freeOrder.steps;
+    return this.#steps + (this.#freeOrder?.steps ?? 0);
   }
 
   /** Ids of all topologies, ascending. */
@@ -99,7 +106,7 @@ export class WorkingCluster {
   }
 
   executorCount(topologyId: string): number {
-    return this.#topology(topologyId).executors.length;
+    return this.#topology(topologyId).assigned.length;
   }
 
   /** Ports held by any topology, ascending, whether or not the supervisor still offers them. */
@@ -110,7 +117,7 @@ export class WorkingCluster {
   /** Ports on which something may be placed, used ones included, ascending; none on a blacklisted host. */
   assignablePorts(supervisor: string): readonly number[] {
     const machine = this.#machineById.get(supervisor);
-    return machine === undefined || machine.blacklisted ? [] : ascending(machine.offered);
+    return machine === undefined || machine.blacklisted ? [] : machine.offered;
   }
 
   /** Assignable ports that are not used, ascending. */
@@ -141,7 +148,7 @@ export class WorkingCluster {
       machine.blacklisted = true;
       this.#freeSlots -= machine.free.length;
       machine.free.length = 0;
-      this.#freeOrder.changed(machine);
+      this.#freeOrder?.changed(machine);
     }
   }
 
@@ -159,7 +166,7 @@ export class WorkingCluster {
   /** Is the slot offered by a registered supervisor on a host that is not blacklisted? */
   isAssignable({ supervisor, port }: Slot): boolean {
     const machine = this.#machineById.get(supervisor);
-    return machine !== undefined && machine.known && !machine.blacklisted && machine.offered.has(port);
+    return machine !== undefined && machine.known && !machine.blacklisted && holds(machine.offered, port);
   }
 
   /** Slots that the topology holds. */
@@ -169,8 +176,9 @@ export class WorkingCluster {
 
   /** Executors of the topology that have no slot, in ascending order of first task. */
   unassignedExecutors(topologyId: string): PlannedExecutor[] {
-    const { executors, assigned } = this.#topology(topologyId);
-    return executors.filter((_, index) => assigned[index] === 0);
+    const { index, assigned, assignedCount } = this.#topology(topologyId);
+    if (assignedCount === assigned.length) return [];
+    return index.executors.filter((_, place) => assigned[place] === 0);
   }
 
   /** Does the topology want more workers than it has, or has it an executor without a slot? */
@@ -181,8 +189,8 @@ export class WorkingCluster {
   }
 
   hasUnassigned(topologyId: string): boolean {
-    const { assignedCount, executors } = this.#topology(topologyId);
-    return assignedCount < executors.length;
+    const { assignedCount, assigned } = this.#topology(topologyId);
+    return assignedCount < assigned.length;
   }
 
   /** Does a worker hold an executor that the topology no longer has? */
@@ -191,8 +199,9 @@ export class WorkingCluster {
   }
 
   /** The topology's workers, in order of supervisor and port. */
-  workersOf(topologyId: string): PlacedWorker[] {
-    return [...this.#topology(topologyId).placed].map(toPlacedWorker).sort(compareSlots);
+  workersOf(topologyId: string): readonly PlacedWorker[] {
+    const { given, placed } = this.#topology(topologyId);
+    return given ?? [...placed].map(toPlacedWorker).sort(compareSlots);
   }
 
   /** All topologies that hold a slot. */
@@ -206,6 +215,7 @@ export class WorkingCluster {
    * Cost: O(count log machines).
    */
   firstFreeSlots(count: number): Slot[] {
+    this.#freeOrder ??= new FreeSlotOrder(this.#machines);
     return this.#freeOrder.first(count);
   }
 
@@ -235,8 +245,8 @@ export class WorkingCluster {
       if (isAssigned(topology, range)) throw alreadyAssigned(topologyId, range);
     }
     for (const range of executors) this.#mark(topology, range, 1);
-    worker.executors.push(...executors);
-    worker.executors.sort(compareRanges);
+    worker.executors = [...worker.executors, ...executors].sort(compareRanges);
+    topology.given = undefined;
   }
 
   /** Takes a slot from whoever holds it; nothing happens if nobody does. */
@@ -246,12 +256,13 @@ export class WorkingCluster {
     if (machine === undefined || worker === undefined) return;
     machine.held.delete(slot.port);
     worker.topology.placed.delete(worker);
+    worker.topology.given = undefined;
     for (const range of worker.executors) this.#mark(worker.topology, range, 0);
-    if (machine.known && !machine.blacklisted && machine.offered.has(slot.port)) {
+    if (machine.known && !machine.blacklisted && holds(machine.offered, slot.port)) {
       const place = machine.free.findIndex((port) => port < slot.port);
       machine.free.splice(place < 0 ? machine.free.length : place, 0, slot.port);
       this.#freeSlots++;
-      this.#freeOrder.changed(machine);
+      this.#freeOrder?.changed(machine);
     }
   }
 
@@ -261,8 +272,8 @@ export class WorkingCluster {
     },
   ): Machine {
     const { ports, ...facts } = machine;
-    const offered = new Set(ports);
-    const free = machine.blacklisted ? [] : [...offered].sort((a, b) => b - a);
+    const offered = isSorted(ports, strictly) ? ports : ascending(new Set(ports));
+    const free = machine.blacklisted ? [] : offered.toReversed();
     const added: Machine = { ...facts, index: this.#machines.length, offered, held: new Map(), free };
     this.#machines.push(added);
     this.#machineById.set(added.id, added);
@@ -302,24 +313,26 @@ export class WorkingCluster {
       machine,
       port: slot.port,
       topology,
-      executors: [...executors].sort(compareRanges),
+      executors: inOrder(executors, compareRanges),
     };
     machine.held.set(slot.port, worker);
     topology.placed.add(worker);
+    topology.given = undefined;
     for (const range of executors) this.#mark(topology, range, 1);
     // The slots that strategies take are the lowest ones, which stand at the end.
     const place = machine.free.lastIndexOf(slot.port);
     if (place >= 0) {
-      machine.free.splice(place, 1);
+      if (place === machine.free.length - 1) machine.free.pop();
+      else machine.free.splice(place, 1);
       this.#freeSlots--;
-      this.#freeOrder.changed(machine);
+      this.#freeOrder?.changed(machine);
     }
   }
 
   #mark(topology: TopologyState, range: ExecutorRange, value: 0 | 1): void {
     this.#steps++;
-    const index = indexOf(topology, range);
-    if (index === undefined) {
+    const index = topology.index.indexOf(range);
+    if (index === NO_EXECUTOR) {
       if (value === 1) topology.stale.add(rangeKey(range));
       else topology.stale.delete(rangeKey(range));
       return;
@@ -337,32 +350,27 @@ export class WorkingCluster {
   }
 }
 
-function toState({ id, workers, executors: unsorted }: ClusterTopology): TopologyState {
-  const executors = [...unsorted].sort((a, b) => compareRanges(a.range, b.range));
+function toState({ id, workers, executors }: ClusterTopology): TopologyState {
   return {
     id,
     workers,
-    executors,
-    indexOfFirst: new Map(executors.map(({ range: [first] }, index) => [first, index])),
+    index: indexExecutors(executors),
     assigned: new Uint8Array(executors.length),
     assignedCount: 0,
     stale: new Set(),
     placed: new Set(),
+    given: undefined,
   };
 }
 
-function indexOf({ indexOfFirst, executors }: TopologyState, range: ExecutorRange): number | undefined {
-  const index = indexOfFirst.get(range[0]);
-  return index !== undefined && executors[index]!.range[1] === range[1] ? index : undefined;
-}
-
-function isAssigned(topology: TopologyState, range: ExecutorRange): boolean {
-  const index = indexOf(topology, range);
-  return index === undefined ? topology.stale.has(rangeKey(range)) : topology.assigned[index] === 1;
+function isAssigned({ index, assigned, stale }: TopologyState, range: ExecutorRange): boolean {
+  const place = index.indexOf(range);
+  if (place !== NO_EXECUTOR) return assigned[place] === 1;
+  return stale.size > 0 && stale.has(rangeKey(range));
 }
 
 function toPlacedWorker({ machine, port, executors }: Worker): PlacedWorker {
-  return { supervisor: machine.id, port, executors: [...executors] };
+  return { supervisor: machine.id, port, executors };
 }
 
 function occupied(slot: Slot, holder: string): IsobarError {
@@ -385,6 +393,34 @@ function ascending(numbers: Iterable<number>): number[] {
   return [...numbers].sort((a, b) => a - b);
 }
 
-function sortedBy<T>(items: readonly T[], key: (item: T) => string): T[] {
-  return [...items].sort((a, b) => compareText(key(a), key(b)));
+/** Is the port in this ascending list? */
+function holds(ports: readonly number[], port: number): boolean {
+  let [from, to] = [0, ports.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (ports[middle]! < port) from = middle + 1;
+    else to = middle;
+  }
+  return ports[from] === port;
+}
+
+/** Below 0 only for a smaller number, so that equal ones count as out of order. */
+function strictly(a: number, b: number): number {
+  return a < b ? -1 : 1;
+}
+
+function isSorted<T>(items: readonly T[], compare: (a: T, b: T) => number): boolean {
+  for (let index = 1; index < items.length; index++) {
+    if (compare(items[index - 1]!, items[index]!) > 0) return false;
+  }
+  return true;
+}
+
+/** The list itself if it is in order already, which nobody changes; else a sorted copy. */
+function inOrder<T>(items: readonly T[], compare: (a: T, b: T) => number): readonly T[] {
+  return isSorted(items, compare) ? items : [...items].sort(compare);
+}
+
+function sortedBy<T>(items: readonly T[], key: (item: T) => string): readonly T[] {
+  return inOrder(items, (a, b) => compareText(key(a), key(b)));
 }

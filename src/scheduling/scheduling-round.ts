@@ -15,6 +15,7 @@ import {
   type PlacedWorker,
   slotKey,
 } from './cluster-snapshot.js';
+import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText } from './order.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
@@ -123,25 +124,25 @@ function readTopology(
 ): ReadTopology {
   const { stored, settings, plan, rebalance } = topology;
   if (rebalance?.placement === 'from-scratch') return { topology, dead: [], alive: [], deadPorts: new Map() };
-  const planned = new Map(plan.executors.map((executor) => [executor.range[0], executor]));
+  const planned = indexExecutors(plan.executors);
   const limits = livenessLimits({
     clusterTimeoutMs: settings['topology.worker-timeout'],
     topologyTimeoutMs: null,
     launchTimeoutMs: settings['topology.worker-launch-timeout'],
   });
-  const startedMs = new Map((stored?.slots ?? []).map((slot) => [slotKey(slot), slot.startedMs]));
   const dead: DeadExecutor[] = [];
-  const { workers, deadPorts } = restrictToAlive(stored?.slots ?? [], (range, { supervisor, port }) => {
+  const { workers, deadPorts } = restrictToAlive(stored?.slots ?? [], (range, slot) => {
+    const { supervisor, port, startedMs } = slot;
+    const place = planned.indexOf(range);
     // An executor that the plan no longer has gives way without being called dead, unless a rebalance cuts it anew.
-    if (rebalance === undefined && planned.get(range[0])?.range[1] !== range[1]) return false;
+    if (place === NO_EXECUTOR && rebalance === undefined) return false;
     const component =
-      planned.get(range[0])?.component ??
+      planned.executors[place]?.component ??
       plan.tasks.find(({ first, last }) => first <= range[0] && range[0] <= last)?.component;
     if (component === undefined) return false;
     const lastHeartbeatMs = topology.lastHeartbeatMs(range[0]);
-    const gone = goneSupervisors.has(supervisor);
-    const signs = { startedMs: startedMs.get(slotKey({ supervisor, port })), lastHeartbeatMs };
-    if (!gone && isAlive(signs, limits, nowMs)) return true;
+    const gone = goneSupervisors.size > 0 && goneSupervisors.has(supervisor);
+    if (!gone && isAlive({ startedMs, lastHeartbeatMs }, limits, nowMs)) return true;
     const cause = gone ? 'gone' : lastHeartbeatMs === undefined ? 'never-started' : 'silent';
     dead.push({ range, component, supervisor, port, cause });
     return false;
@@ -179,21 +180,30 @@ function visibleSupervisors(
       for (const port of ports) hidden.add(slotKey({ supervisor, port }));
   }
   const held = new Set([...failures.values()].flatMap(({ topology }) => readableSlots(topology.stored)));
+  const isNoneHidden = hidden.size === 0 && held.size === 0;
   let hiddenSlots = 0;
   const visible = supervisors
     .filter(({ gone }) => gone !== true)
     .sort((a, b) => compareText(a.id, b.id))
     .map(({ gone: _gone, ...supervisor }) => ({
       ...supervisor,
-      ports: supervisor.ports
-        .filter((port) => {
-          const key = slotKey({ supervisor: supervisor.id, port });
-          if (hidden.has(key)) hiddenSlots++;
-          return !hidden.has(key) && !held.has(key);
-        })
-        .sort((a, b) => a - b),
+      ports: isNoneHidden
+        ? inOrder(supervisor.ports)
+        : inOrder(
+            supervisor.ports.filter((port) => {
+              const key = slotKey({ supervisor: supervisor.id, port });
+              if (hidden.has(key)) hiddenSlots++;
+              return !hidden.has(key) && !held.has(key);
+            }),
+          ),
     }));
   return { supervisors: visible, hiddenSlots };
+}
+
+/** The list itself if it is ascending already. */
+function inOrder(ports: readonly number[]): readonly number[] {
+  const isAscending = ports.every((port, index) => index === 0 || ports[index - 1]! <= port);
+  return isAscending ? ports : [...ports].sort((a, b) => a - b);
 }
 
 /** Slots of an assignment that could not be read as a whole: what can be made out of it stays reserved. */
@@ -264,19 +274,24 @@ function outcomeOf(
     unplacedReason: unplaced === undefined ? null : reasonText(topologyId, unplaced, hiddenSlots),
   };
   const before = stored?.slots ?? [];
-  const changed = changedWorkers(before, workers);
+  const hostOf = (supervisor: string, known: string): string => hosts.get(supervisor) ?? known;
+  // The very list that is in force, handed through: nothing has to be compared.
+  const isKept =
+    workers === before && before.every((slot) => hostOf(slot.supervisor, slot.host) === slot.host);
+  const changed = isKept ? [] : changedWorkers(before, workers);
   const startsNow = new Set(changed.map(slotKey));
-  const old = new Map(before.map((slot) => [slotKey(slot), slot]));
-  const slots = workers.map((worker): SlotAssignment => {
+  const old = new Map(isKept ? [] : before.map((slot) => [slotKey(slot), slot]));
+  const placed = (worker: PlacedWorker): SlotAssignment => {
     const slot = old.get(slotKey(worker));
     return {
       supervisor: worker.supervisor,
-      host: hosts.get(worker.supervisor) ?? slot?.host ?? '',
+      host: hostOf(worker.supervisor, slot?.host ?? ''),
       port: worker.port,
       executors: worker.executors,
       startedMs: slot === undefined || startsNow.has(slotKey(worker)) ? nowMs : slot.startedMs,
     };
-  });
+  };
+  const slots = isKept ? before : workers.map(placed);
   const revision = revisionOf(topology, workers, facts.unplaced.length);
   const assignment: Assignment = {
     topologyId,
@@ -321,17 +336,27 @@ function reasonText(topologyId: string, { reason }: Unplaced, hiddenSlots: numbe
 
 /** Equal in all but the version. */
 function sameAssignment(a: Assignment, b: Assignment): boolean {
+  return a.revision === b.revision && sameTasks(a.tasks, b.tasks) && sameSlots(a.slots, b.slots);
+}
+
+function sameTasks(a: Assignment['tasks'], b: Assignment['tasks']): boolean {
+  if (a === b) return true;
   return (
-    a.revision === b.revision &&
-    a.tasks.length === b.tasks.length &&
-    a.tasks.every((one, index) => {
-      const other = b.tasks[index]!;
+    a.length === b.length &&
+    a.every((one, index) => {
+      const other = b[index]!;
       return one.component === other.component && one.first === other.first && one.last === other.last;
-    }) &&
-    a.slots.length === b.slots.length &&
-    changedWorkers(a.slots, b.slots).length === 0 &&
-    a.slots.every((slot, index) => {
-      const other = b.slots[index]!;
+    })
+  );
+}
+
+function sameSlots(a: Assignment['slots'], b: Assignment['slots']): boolean {
+  if (a === b) return true;
+  return (
+    a.length === b.length &&
+    changedWorkers(a, b).length === 0 &&
+    a.every((slot, index) => {
+      const other = b[index]!;
       return (
         slotKey(slot) === slotKey(other) && slot.host === other.host && slot.startedMs === other.startedMs
       );

@@ -5,7 +5,14 @@
  * new slot exists, is offered, and its host may be used. What was placed before may stay where it is.
  */
 import type { ExecutorRange } from './assignment.js';
-import { type ClusterSnapshot, type ClusterTopology, type Placement, slotKey } from './cluster-snapshot.js';
+import {
+  type ClusterSnapshot,
+  type ClusterTopology,
+  type PlacedWorker,
+  type Placement,
+  slotKey,
+} from './cluster-snapshot.js';
+import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import { compareText, rangeKey } from './order.js';
 import type { SchedulingResult } from './strategies/strategy.js';
 
@@ -24,7 +31,10 @@ export function validateAssignment(
   for (const id of result.placement.keys()) {
     if (!topologies.has(id)) report(id, 'it is not in the snapshot');
   }
-  checkSlots(snapshot, result, report);
+  // What was there before and is the same list now was checked when it was new.
+  const isChanged = ([id, workers]: readonly [string, readonly PlacedWorker[]]): boolean =>
+    snapshot.placement.get(id) !== workers;
+  if ([...result.placement].some(isChanged)) checkSlots(snapshot, result, report);
   for (const topology of snapshot.topologies) checkExecutors(topology, snapshot, result, report);
   keepOldSlotsOfFaulty(snapshot, result, faults, report);
   return faults;
@@ -38,18 +48,14 @@ function checkExecutors(
   result: Pick<SchedulingResult, 'placement' | 'unplaced'>,
   report: Report,
 ): void {
-  const indexOfFirst = new Map(executors.map(({ range }, index) => [range[0], index]));
-  const indexOf = (range: ExecutorRange): number | undefined => {
-    const index = indexOfFirst.get(range[0]);
-    return index !== undefined && executors[index]!.range[1] === range[1] ? index : undefined;
-  };
+  const index = indexExecutors(executors);
   const placed = new Uint8Array(executors.length);
   const unknown: ExecutorRange[] = [];
   for (const worker of result.placement.get(id) ?? []) {
     for (const range of worker.executors) {
-      const index = indexOf(range);
-      if (index === undefined) unknown.push(range);
-      else if (placed[index]!++ > 0) report(id, `executor ${rangeKey(range)} has two slots`);
+      const place = index.indexOf(range);
+      if (place === NO_EXECUTOR) unknown.push(range);
+      else if (placed[place]!++ > 0) report(id, `executor ${rangeKey(range)} has two slots`);
     }
   }
   if (unknown.length > 0) {
@@ -62,17 +68,17 @@ function checkExecutors(
   }
   const reported = new Uint8Array(executors.length);
   for (const { range } of result.unplaced.get(id)?.executors ?? []) {
-    const index = indexOf(range);
-    if (index === undefined)
+    const place = index.indexOf(range);
+    if (place === NO_EXECUTOR)
       report(id, `executor ${rangeKey(range)}, reported without a slot, does not exist`);
-    else reported[index] = 1;
+    else reported[place] = 1;
   }
-  executors.forEach(({ range }, index) => {
-    if (placed[index] === 0 && reported[index] === 0) report(id, `executor ${rangeKey(range)} is lost`);
-    if (placed[index]! > 0 && reported[index] === 1) {
-      report(id, `executor ${rangeKey(range)} has a slot and is reported without`);
-    }
-  });
+  for (let place = 0; place < placed.length; place++) {
+    if (placed[place]! > 0 && reported[place] === 0) continue;
+    const { range } = index.executors[place]!;
+    if (placed[place] === 0 && reported[place] === 0) report(id, `executor ${rangeKey(range)} is lost`);
+    if (placed[place]! > 0) report(id, `executor ${rangeKey(range)} has a slot and is reported without`);
+  }
 }
 
 function checkSlots(
@@ -80,10 +86,10 @@ function checkSlots(
   result: Pick<SchedulingResult, 'placement'>,
   report: Report,
 ): void {
-  const usable = new Set(
+  const offered = new Map(
     snapshot.supervisors
       .filter(({ host }) => !(snapshot.blacklistedHosts?.has(host) ?? false))
-      .flatMap(({ id, ports }) => ports.map((port) => slotKey({ supervisor: id, port }))),
+      .map(({ id, ports }) => [id, ports]),
   );
   const holder = holders(snapshot.placement);
   const taken = new Map<string, string>();
@@ -98,7 +104,8 @@ function checkSlots(
           `slot ${key} is shared with ${holder.get(key) === id ? id : other}`,
         );
       taken.set(key, id);
-      if (holder.get(key) !== id && !usable.has(key)) report(id, `slot ${key} is not offered`);
+      if (holder.get(key) !== id && offered.get(worker.supervisor)?.includes(worker.port) !== true)
+        report(id, `slot ${key} is not offered`);
       if (worker.executors.length === 0) report(id, `the worker in slot ${key} has no executor`);
     }
   }
