@@ -9,10 +9,12 @@ import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from './assignment.js';
 import type { ClusterSnapshot, ClusterTopology, Placement, PlacedWorker, Slot } from './cluster-snapshot.js';
 import { compareSlots, slotKey } from './cluster-snapshot.js';
+import { isComplete } from './complete-placement.js';
 import { type ExecutorIndex, indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import type { PlannedExecutor } from './executors.js';
 import { FreeSlotOrder } from './free-slot-order.js';
-import { compareRanges, compareText, rangeKey } from './order.js';
+import { FreeSlots, holdsPort } from './free-slots.js';
+import { compareRanges, compareText, inOrder, isSorted, rangeKey } from './order.js';
 
 /** A machine, known or only named by a placement. */
 interface Machine {
@@ -26,17 +28,16 @@ interface Machine {
   /** Ports, ascending. */
   readonly offered: readonly number[];
   /** Slots held by any topology, whether or not they are still offered. */
-  readonly held: Map<number, Worker>;
-  /** Free slots on which something may be placed, descending, so that the lowest is taken from the end. */
-  readonly free: number[];
+  held: Map<number, Worker> | undefined;
+  /** Free slots on which something may be placed. */
+  readonly free: FreeSlots;
 }
 
 interface Worker {
   readonly machine: Machine;
-  readonly port: number;
   readonly topology: TopologyState;
-  /** In ascending order; never changed in place. */
-  executors: readonly ExecutorRange[];
+  /** Its slot and its executors, which are in ascending order; never changed in place. */
+  placed: PlacedWorker;
 }
 
 interface TopologyState {
@@ -75,14 +76,7 @@ export class WorkingCluster {
     for (const [id, workers] of sortedBy([...snapshot.placement], ([key]) => key)) {
       const topology = this.#topologies.get(id);
       if (topology === undefined) continue;
-      const ordered = inOrder(workers, compareSlots);
-      for (const worker of ordered) {
-        if (this.#conflict(worker, topology, worker.executors) === undefined)
-          this.#place(worker, topology, worker.executors);
-      }
-      const isWhole = ordered.length > 0 && topology.placed.size === ordered.length;
-      if (isWhole && ordered.every(({ executors }) => isSorted(executors, compareRanges)))
-        topology.given = ordered;
+      this.#load(inOrder(workers, compareSlots), topology);
     }
   }
 
@@ -111,7 +105,7 @@ export class WorkingCluster {
 
   /** Ports held by any topology, ascending, whether or not the supervisor still offers them. */
   usedPorts(supervisor: string): readonly number[] {
-    return ascending(this.#machineById.get(supervisor)?.held.keys() ?? []);
+    return ascending(this.#machineById.get(supervisor)?.held?.keys() ?? []);
   }
 
   /** Ports on which something may be placed, used ones included, ascending; none on a blacklisted host. */
@@ -122,7 +116,7 @@ export class WorkingCluster {
 
   /** Assignable ports that are not used, ascending. */
   availablePorts(supervisor: string): readonly number[] {
-    return [...(this.#machineById.get(supervisor)?.free ?? [])].reverse();
+    return this.#machineById.get(supervisor)?.free.list() ?? [];
   }
 
   /** Available slots over all supervisors. */
@@ -146,16 +140,16 @@ export class WorkingCluster {
     for (const machine of this.#machines) {
       if (!machine.known || machine.host !== host || machine.blacklisted) continue;
       machine.blacklisted = true;
-      this.#freeSlots -= machine.free.length;
-      machine.free.length = 0;
+      this.#freeSlots -= machine.free.count;
+      machine.free.clear();
       this.#freeOrder?.changed(machine);
     }
   }
 
   /** What a slot holds; undefined: it is free, or nobody knows it. */
   workerAt({ supervisor, port }: Slot): (PlacedWorker & { readonly topologyId: string }) | undefined {
-    const worker = this.#machineById.get(supervisor)?.held.get(port);
-    return worker === undefined ? undefined : { ...toPlacedWorker(worker), topologyId: worker.topology.id };
+    const worker = this.#machineById.get(supervisor)?.held?.get(port);
+    return worker === undefined ? undefined : { ...worker.placed, topologyId: worker.topology.id };
   }
 
   /** For how long the supervisor has been up, ms; infinite if it did not say, 0 if it is not known. */
@@ -166,7 +160,7 @@ export class WorkingCluster {
   /** Is the slot offered by a registered supervisor on a host that is not blacklisted? */
   isAssignable({ supervisor, port }: Slot): boolean {
     const machine = this.#machineById.get(supervisor);
-    return machine !== undefined && machine.known && !machine.blacklisted && holds(machine.offered, port);
+    return machine !== undefined && machine.known && !machine.blacklisted && holdsPort(machine.offered, port);
   }
 
   /** Slots that the topology holds. */
@@ -201,7 +195,7 @@ export class WorkingCluster {
   /** The topology's workers, in order of supervisor and port. */
   workersOf(topologyId: string): readonly PlacedWorker[] {
     const { given, placed } = this.#topology(topologyId);
-    return given ?? [...placed].map(toPlacedWorker).sort(compareSlots);
+    return given ?? [...placed].sort(compareWorkers).map((worker) => worker.placed);
   }
 
   /** All topologies that hold a slot. */
@@ -226,10 +220,8 @@ export class WorkingCluster {
    */
   assign(slot: Slot, topologyId: string, executors: readonly ExecutorRange[]): void {
     const topology = this.#topologies.get(topologyId);
-    const conflict = this.#conflict(slot, topology, executors);
+    const conflict = this.#take(toPlaced(slot, executors), topology);
     if (conflict !== undefined) throw conflict;
-    // Without a topology there is a conflict.
-    this.#place(slot, topology!, executors);
   }
 
   /**
@@ -239,28 +231,25 @@ export class WorkingCluster {
    */
   extend(slot: Slot, topologyId: string, executors: readonly ExecutorRange[]): void {
     const topology = this.#topology(topologyId);
-    const worker = this.#machineById.get(slot.supervisor)?.held.get(slot.port);
+    const worker = this.#machineById.get(slot.supervisor)?.held?.get(slot.port);
     if (worker?.topology !== topology) throw occupied(slot, worker?.topology.id ?? 'nobody');
-    for (const range of executors) {
-      if (isAssigned(topology, range)) throw alreadyAssigned(topologyId, range);
-    }
-    for (const range of executors) this.#mark(topology, range, 1);
-    worker.executors = [...worker.executors, ...executors].sort(compareRanges);
+    const twice = this.#markAll(topology, executors);
+    if (twice !== undefined) throw alreadyAssigned(topologyId, twice);
+    worker.placed = toPlaced(slot, [...worker.placed.executors, ...executors]);
     topology.given = undefined;
   }
 
   /** Takes a slot from whoever holds it; nothing happens if nobody does. */
   freeSlot(slot: Slot): void {
     const machine = this.#machineById.get(slot.supervisor);
-    const worker = machine?.held.get(slot.port);
+    const worker = machine?.held?.get(slot.port);
     if (machine === undefined || worker === undefined) return;
-    machine.held.delete(slot.port);
+    machine.held?.delete(slot.port);
     worker.topology.placed.delete(worker);
     worker.topology.given = undefined;
-    for (const range of worker.executors) this.#mark(worker.topology, range, 0);
-    if (machine.known && !machine.blacklisted && holds(machine.offered, slot.port)) {
-      const place = machine.free.findIndex((port) => port < slot.port);
-      machine.free.splice(place < 0 ? machine.free.length : place, 0, slot.port);
+    for (const range of worker.placed.executors) this.#unmark(worker.topology, range);
+    if (machine.known && !machine.blacklisted && holdsPort(machine.offered, slot.port)) {
+      machine.free.give(slot.port);
       this.#freeSlots++;
       this.#freeOrder?.changed(machine);
     }
@@ -273,72 +262,101 @@ export class WorkingCluster {
   ): Machine {
     const { ports, ...facts } = machine;
     const offered = isSorted(ports, strictly) ? ports : ascending(new Set(ports));
-    const free = machine.blacklisted ? [] : offered.toReversed();
-    const added: Machine = { ...facts, index: this.#machines.length, offered, held: new Map(), free };
+    const free = new FreeSlots(machine.blacklisted ? [] : offered);
+    const added: Machine = { ...facts, index: this.#machines.length, offered, held: undefined, free };
     this.#machines.push(added);
     this.#machineById.set(added.id, added);
-    this.#freeSlots += free.length;
+    this.#freeSlots += free.count;
     return added;
   }
 
-  #conflict(
-    slot: Slot,
-    topology: TopologyState | undefined,
-    executors: readonly ExecutorRange[],
-  ): IsobarError | undefined {
-    const holder = this.#machineById.get(slot.supervisor)?.held.get(slot.port);
-    if (holder !== undefined) return occupied(slot, holder.topology.id);
+  /** Takes the workers of a placement, leaving out those that conflict with others. */
+  #load(workers: readonly PlacedWorker[], topology: TopologyState): void {
+    if (isComplete(workers, topology.index) && workers.every((slot) => this.#holder(slot) === undefined)) {
+      for (const worker of workers) this.#hold(worker, topology);
+      topology.assigned.fill(1);
+      topology.assignedCount = topology.assigned.length;
+      this.#steps += topology.assigned.length;
+      topology.given = workers;
+      return;
+    }
+    let taken = 0;
+    for (const worker of workers) {
+      const conflict = this.#take(toPlaced(worker, worker.executors), topology);
+      if (conflict === undefined) taken++;
+    }
+    const isAsGiven =
+      taken === workers.length && workers.every(({ executors }) => isSorted(executors, compareRanges));
+    if (isAsGiven && taken > 0) topology.given = workers;
+  }
+
+  #holder({ supervisor, port }: Slot): Worker | undefined {
+    return this.#machineById.get(supervisor)?.held?.get(port);
+  }
+
+  /** Gives a slot to a topology; with a conflict, which is returned, nothing has changed. */
+  #take(worker: PlacedWorker, topology: TopologyState | undefined): IsobarError | undefined {
+    const holder = this.#holder(worker);
+    if (holder !== undefined) return occupied(worker, holder.topology.id);
     if (topology === undefined) {
       return new IsobarError(
         'TOPOLOGY_NOT_ALIVE',
-        `Slot ${slotKey(slot)} cannot be given to an unknown topology.`,
+        `Slot ${slotKey(worker)} cannot be given to an unknown topology.`,
       );
     }
-    const twice = executors.find((range) => isAssigned(topology, range));
-    return twice === undefined ? undefined : alreadyAssigned(topology.id, twice);
+    const twice = this.#markAll(topology, worker.executors);
+    if (twice !== undefined) return alreadyAssigned(topology.id, twice);
+    this.#hold(worker, topology);
+    return undefined;
   }
 
-  #place(slot: Slot, topology: TopologyState, executors: readonly ExecutorRange[]): void {
-    const machine =
-      this.#machineById.get(slot.supervisor) ??
-      this.#addMachine({
-        id: slot.supervisor,
-        host: '',
-        known: false,
-        blacklisted: false,
-        uptimeMs: 0,
-        ports: [],
-      });
-    const worker: Worker = {
-      machine,
-      port: slot.port,
-      topology,
-      executors: inOrder(executors, compareRanges),
-    };
-    machine.held.set(slot.port, worker);
+  #hold(placed: PlacedWorker, topology: TopologyState): void {
+    const machine = this.#machineById.get(placed.supervisor) ?? this.#addUnknown(placed.supervisor);
+    const worker: Worker = { machine, topology, placed };
+    machine.held ??= new Map();
+    machine.held.set(placed.port, worker);
     topology.placed.add(worker);
     topology.given = undefined;
-    for (const range of executors) this.#mark(topology, range, 1);
-    // The slots that strategies take are the lowest ones, which stand at the end.
-    const place = machine.free.lastIndexOf(slot.port);
-    if (place >= 0) {
-      if (place === machine.free.length - 1) machine.free.pop();
-      else machine.free.splice(place, 1);
-      this.#freeSlots--;
-      this.#freeOrder?.changed(machine);
-    }
+    if (!machine.free.take(placed.port)) return;
+    this.#freeSlots--;
+    this.#freeOrder?.changed(machine);
   }
 
-  #mark(topology: TopologyState, range: ExecutorRange, value: 0 | 1): void {
+  #addUnknown(id: string): Machine {
+    return this.#addMachine({ id, host: '', known: false, blacklisted: false, uptimeMs: 0, ports: [] });
+  }
+
+  /** Notes that executors have a slot. If one of them has one already it is returned, and nothing was noted. */
+  #markAll(topology: TopologyState, executors: readonly ExecutorRange[]): ExecutorRange | undefined {
+    const { index, assigned, stale } = topology;
+    for (let count = 0; count < executors.length; count++) {
+      const range = executors[count]!;
+      const place = index.indexOf(range);
+      const isTwice = place === NO_EXECUTOR ? stale.has(rangeKey(range)) : assigned[place] === 1;
+      if (isTwice) {
+        for (const marked of executors.slice(0, count)) this.#unmark(topology, marked);
+        return range;
+      }
+      this.#steps++;
+      if (place === NO_EXECUTOR) {
+        stale.add(rangeKey(range));
+      } else {
+        assigned[place] = 1;
+        topology.assignedCount++;
+      }
+    }
+    return undefined;
+  }
+
+  #unmark(topology: TopologyState, range: ExecutorRange): void {
     this.#steps++;
-    const index = topology.index.indexOf(range);
-    if (index === NO_EXECUTOR) {
-      if (value === 1) topology.stale.add(rangeKey(range));
-      else topology.stale.delete(rangeKey(range));
+    const place = topology.index.indexOf(range);
+    if (place === NO_EXECUTOR) {
+      topology.stale.delete(rangeKey(range));
       return;
     }
-    topology.assignedCount += value - topology.assigned[index]!;
-    topology.assigned[index] = value;
+    topology.assignedCount -= topology.assigned[place]!;
+    topology.assigned[place] = 0;
   }
 
   #topology(id: string): TopologyState {
@@ -363,14 +381,15 @@ function toState({ id, workers, executors }: ClusterTopology): TopologyState {
   };
 }
 
-function isAssigned({ index, assigned, stale }: TopologyState, range: ExecutorRange): boolean {
-  const place = index.indexOf(range);
-  if (place !== NO_EXECUTOR) return assigned[place] === 1;
-  return stale.size > 0 && stale.has(rangeKey(range));
+function toPlaced({ supervisor, port }: Slot, executors: readonly ExecutorRange[]): PlacedWorker {
+  return { supervisor, port, executors: inOrder(executors, compareRanges) };
 }
 
-function toPlacedWorker({ machine, port, executors }: Worker): PlacedWorker {
-  return { supervisor: machine.id, port, executors };
+/** In order of supervisor and port; registered machines are numbered in order of id. */
+function compareWorkers(a: Worker, b: Worker): number {
+  if (a.machine.known && b.machine.known)
+    return a.machine.index - b.machine.index || a.placed.port - b.placed.port;
+  return compareSlots(a.placed, b.placed);
 }
 
 function occupied(slot: Slot, holder: string): IsobarError {
@@ -393,32 +412,9 @@ function ascending(numbers: Iterable<number>): number[] {
   return [...numbers].sort((a, b) => a - b);
 }
 
-/** Is the port in this ascending list? */
-function holds(ports: readonly number[], port: number): boolean {
-  let [from, to] = [0, ports.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (ports[middle]! < port) from = middle + 1;
-    else to = middle;
-  }
-  return ports[from] === port;
-}
-
 /** Below 0 only for a smaller number, so that equal ones count as out of order. */
 function strictly(a: number, b: number): number {
   return a < b ? -1 : 1;
-}
-
-function isSorted<T>(items: readonly T[], compare: (a: T, b: T) => number): boolean {
-  for (let index = 1; index < items.length; index++) {
-    if (compare(items[index - 1]!, items[index]!) > 0) return false;
-  }
-  return true;
-}
-
-/** The list itself if it is in order already, which nobody changes; else a sorted copy. */
-function inOrder<T>(items: readonly T[], compare: (a: T, b: T) => number): readonly T[] {
-  return isSorted(items, compare) ? items : [...items].sort(compare);
 }
 
 function sortedBy<T>(items: readonly T[], key: (item: T) => string): readonly T[] {

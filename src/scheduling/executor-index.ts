@@ -4,7 +4,7 @@
  */
 import type { ExecutorRange } from './assignment.js';
 import type { PlannedExecutor } from './executors.js';
-import { compareRanges } from './order.js';
+import { compareRanges, inOrder } from './order.js';
 
 /** Most unused entries of a table by task number that are worth its speed. */
 const SPARSE_ENTRIES_PER_EXECUTOR = 8;
@@ -15,6 +15,8 @@ export const NO_EXECUTOR = -1;
 export class ExecutorIndex {
   /** In order of first task. */
   readonly executors: readonly PlannedExecutor[];
+  /** Last task by place. */
+  readonly #last: Float64Array;
   readonly #lowest: number;
   /** Place by first task less the lowest; undefined: tasks are too far apart for a table. */
   readonly #table: Int32Array | undefined;
@@ -22,10 +24,9 @@ export class ExecutorIndex {
 
   /** Cost: O(E) for executors in order, else O(E log E). */
   constructor(unordered: readonly PlannedExecutor[]) {
-    const executors = isInOrder(unordered)
-      ? unordered
-      : [...unordered].sort((a, b) => compareRanges(a.range, b.range));
+    const executors = inOrder(unordered, (a, b) => compareRanges(a.range, b.range));
     this.executors = executors;
+    this.#last = Float64Array.from(executors, ({ range }) => range[1]);
     this.#lowest = executors[0]?.range[0] ?? 0;
     const spread = executors.length === 0 ? 0 : executors.at(-1)!.range[0] - this.#lowest + 1;
     const isDense =
@@ -42,10 +43,10 @@ export class ExecutorIndex {
 
   /** The place of exactly this executor; NO_EXECUTOR if there is none. */
   indexOf(range: ExecutorRange): number {
-    const index =
-      (this.#table === undefined ? this.#map!.get(range[0]) : this.#table[range[0] - this.#lowest]) ??
-      NO_EXECUTOR;
-    return index !== NO_EXECUTOR && this.executors[index]!.range[1] === range[1] ? index : NO_EXECUTOR;
+    const first = range[0];
+    const place =
+      (this.#table === undefined ? this.#map!.get(first) : this.#table[first - this.#lowest]) ?? NO_EXECUTOR;
+    return place !== NO_EXECUTOR && this.#last[place] === range[1] ? place : NO_EXECUTOR;
   }
 }
 
@@ -56,11 +57,4 @@ export function indexExecutors(executors: readonly PlannedExecutor[]): ExecutorI
   let index = KNOWN.get(executors);
   if (index === undefined) KNOWN.set(executors, (index = new ExecutorIndex(executors)));
   return index;
-}
-
-function isInOrder(executors: readonly PlannedExecutor[]): boolean {
-  for (let index = 1; index < executors.length; index++) {
-    if (compareRanges(executors[index - 1]!.range, executors[index]!.range) > 0) return false;
-  }
-  return true;
 }

@@ -4,6 +4,7 @@
  * It is the order of `sortSlots`, without sorting all slots for every topology.
  */
 import type { Slot } from './cluster-snapshot.js';
+import type { FreeSlots } from './free-slots.js';
 import { MinimumHeap } from './minimum-heap.js';
 
 /** Bounds of the two parts of a heap entry; together it stays below 2^53. Ports alone keep a machine under 2^20 slots. */
@@ -14,8 +15,7 @@ const MOST_MACHINES = 2 ** 32;
 export interface FreeSlotsOfMachine {
   readonly index: number;
   readonly id: string;
-  /** Ports, descending, so that the lowest is taken from the end. */
-  readonly free: readonly number[];
+  readonly free: FreeSlots;
 }
 
 export class FreeSlotOrder {
@@ -35,7 +35,7 @@ export class FreeSlotOrder {
 
   /** To be called when a machine has more or fewer free slots than before. */
   changed({ index, free }: FreeSlotsOfMachine): void {
-    if (free.length > 0) this.#mostFreeFirst.push((MOST_SLOTS - free.length) * MOST_MACHINES + index);
+    if (free.count > 0) this.#mostFreeFirst.push((MOST_SLOTS - free.count) * MOST_MACHINES + index);
   }
 
   /** The first `count` free slots, fewer if there are no more. Cost: O(count log machines). */
@@ -46,9 +46,9 @@ export class FreeSlotOrder {
       const before = slots.length;
       for (const { id, free } of machines) {
         // Machines come by size, so the first one without a slot in this row ends it.
-        if (row >= free.length || slots.length >= count) break;
+        if (row >= free.count || slots.length >= count) break;
         this.#steps++;
-        slots.push({ supervisor: id, port: free[free.length - 1 - row]! });
+        slots.push({ supervisor: id, port: free.at(row) });
       }
       if (slots.length === before) break;
     }
@@ -57,14 +57,18 @@ export class FreeSlotOrder {
 
   /** The `count` machines with most free slots. */
   #mostFree(count: number): readonly FreeSlotsOfMachine[] {
-    const machines = new Set<FreeSlotsOfMachine>();
-    while (machines.size < count) {
+    const machines: FreeSlotsOfMachine[] = [];
+    // Entries of a machine with the same number of slots follow one another.
+    let last = -1;
+    while (machines.length < count) {
       const entry = this.#mostFreeFirst.pop();
       if (entry === undefined) break;
       const machine = this.#machines[entry % MOST_MACHINES]!;
-      if (MOST_SLOTS - Math.floor(entry / MOST_MACHINES) === machine.free.length) machines.add(machine);
+      const isCurrent = MOST_SLOTS - Math.floor(entry / MOST_MACHINES) === machine.free.count;
+      if (isCurrent && machine.index !== last) machines.push(machine);
+      last = machine.index;
     }
     for (const machine of machines) this.changed(machine);
-    return [...machines];
+    return machines;
   }
 }

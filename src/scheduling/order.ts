@@ -19,3 +19,15 @@ export function rangeKey(range: ExecutorRange): string {
 export function sameRanges(a: readonly ExecutorRange[], b: readonly ExecutorRange[]): boolean {
   return a.length === b.length && a.every((range, index) => compareRanges(range, b[index]!) === 0);
 }
+
+export function isSorted<T>(items: readonly T[], compare: (a: T, b: T) => number): boolean {
+  for (let index = 1; index < items.length; index++) {
+    if (compare(items[index - 1]!, items[index]!) > 0) return false;
+  }
+  return true;
+}
+
+/** The list itself if it is in order already, which nobody changes; else a sorted copy. */
+export function inOrder<T>(items: readonly T[], compare: (a: T, b: T) => number): readonly T[] {
+  return isSorted(items, compare) ? items : [...items].sort(compare);
+}

@@ -15,9 +15,10 @@ import {
   type PlacedWorker,
   slotKey,
 } from './cluster-snapshot.js';
+import { isComplete } from './complete-placement.js';
 import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import { supervisorsToNotify } from './notify.js';
-import { compareRanges, compareText } from './order.js';
+import { compareRanges, compareText, inOrder } from './order.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
 import type {
   DeadExecutor,
@@ -130,6 +131,15 @@ function readTopology(
     topologyTimeoutMs: null,
     launchTimeoutMs: settings['topology.worker-launch-timeout'],
   });
+  if (goneSupervisors.size === 0 && stored !== undefined && isComplete(stored.slots, planned)) {
+    const isSilent = ({ executors, startedMs }: SlotAssignment): boolean =>
+      executors.some(
+        ([first]) => !isAlive({ startedMs, lastHeartbeatMs: topology.lastHeartbeatMs(first) }, limits, nowMs),
+      );
+    // Mostly all of them live, and nothing else has to be known.
+    if (!stored.slots.some(isSilent))
+      return { topology, dead: [], alive: stored.slots, deadPorts: new Map() };
+  }
   const dead: DeadExecutor[] = [];
   const { workers, deadPorts } = restrictToAlive(stored?.slots ?? [], (range, slot) => {
     const { supervisor, port, startedMs } = slot;
@@ -188,22 +198,21 @@ function visibleSupervisors(
     .map(({ gone: _gone, ...supervisor }) => ({
       ...supervisor,
       ports: isNoneHidden
-        ? inOrder(supervisor.ports)
+        ? inOrder(supervisor.ports, ascending)
         : inOrder(
             supervisor.ports.filter((port) => {
               const key = slotKey({ supervisor: supervisor.id, port });
               if (hidden.has(key)) hiddenSlots++;
               return !hidden.has(key) && !held.has(key);
             }),
+            ascending,
           ),
     }));
   return { supervisors: visible, hiddenSlots };
 }
 
-/** The list itself if it is ascending already. */
-function inOrder(ports: readonly number[]): readonly number[] {
-  const isAscending = ports.every((port, index) => index === 0 || ports[index - 1]! <= port);
-  return isAscending ? ports : [...ports].sort((a, b) => a - b);
+function ascending(a: number, b: number): number {
+  return a - b;
 }
 
 /** Slots of an assignment that could not be read as a whole: what can be made out of it stays reserved. */

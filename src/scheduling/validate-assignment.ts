@@ -12,6 +12,7 @@ import {
   type Placement,
   slotKey,
 } from './cluster-snapshot.js';
+import { isComplete } from './complete-placement.js';
 import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import { compareText, rangeKey } from './order.js';
 import type { SchedulingResult } from './strategies/strategy.js';
@@ -49,9 +50,11 @@ function checkExecutors(
   report: Report,
 ): void {
   const index = indexExecutors(executors);
+  const workers = result.placement.get(id) ?? [];
+  if (!result.unplaced.has(id) && isComplete(workers, index)) return;
   const placed = new Uint8Array(executors.length);
   const unknown: ExecutorRange[] = [];
-  for (const worker of result.placement.get(id) ?? []) {
+  for (const worker of workers) {
     for (const range of worker.executors) {
       const place = index.indexOf(range);
       if (place === NO_EXECUTOR) unknown.push(range);

@@ -4,7 +4,8 @@
  * Source: Storm's `EvenScheduler`.
  */
 import { WorkingCluster } from '../../cluster.js';
-import type { ClusterSnapshot, PlacedWorker, Slot } from '../../cluster-snapshot.js';
+import type { ExecutorRange } from '../../assignment.js';
+import type { ClusterSnapshot, PlacedWorker } from '../../cluster-snapshot.js';
 import type { PlannedExecutor } from '../../executors.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { fillLiveWorkers } from './fill-live-workers.js';
@@ -47,24 +48,16 @@ export function scheduleEvenly(cluster: WorkingCluster, topologyId: string): voi
   const todo = cluster.unassignedExecutors(topologyId);
   // Storm throws where the wanted count was lowered below the live workers; here nothing is opened.
   const opened = Math.max(0, Math.min(total - alive, todo.length));
-  for (const { slot, executors } of dealRoundRobin(todo, cluster.firstFreeSlots(opened))) {
-    cluster.assign(
-      slot,
-      topologyId,
-      executors.map(({ range }) => range),
-    );
-  }
+  const slots = cluster.firstFreeSlots(opened);
+  for (const [place, slot] of slots.entries())
+    cluster.assign(slot, topologyId, dealt(todo, place, slots.length));
 }
 
-/** Executor i goes to slot i mod n. */
-function dealRoundRobin(
-  executors: readonly PlannedExecutor[],
-  slots: readonly Slot[],
-): { readonly slot: Slot; readonly executors: PlannedExecutor[] }[] {
-  const dealt = slots.map((slot) => ({ slot, executors: [] as PlannedExecutor[] }));
-  if (dealt.length === 0) return dealt;
-  executors.forEach((executor, index) => dealt[index % dealt.length]!.executors.push(executor));
-  return dealt;
+/** What one of several slots gets: executor i goes to slot i mod n. */
+function dealt(executors: readonly PlannedExecutor[], place: number, slots: number): ExecutorRange[] {
+  const ranges: ExecutorRange[] = [];
+  for (let index = place; index < executors.length; index += slots) ranges.push(executors[index]!.range);
+  return ranges;
 }
 
 /** The cluster as a result, with a reason for each topology that lacks a slot. */
