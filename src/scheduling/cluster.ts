@@ -66,9 +66,8 @@ export class WorkingCluster {
   /** Entries of the placement that conflict with others, or name an unknown topology, are left out. */
   constructor(snapshot: ClusterSnapshot) {
     const blacklist = snapshot.blacklistedHosts ?? new Set<string>();
-    for (const { id, host, ports, uptimeMs } of sortedBy(snapshot.supervisors, ({ id }) => id)) {
-      const blacklisted = blacklist.has(host);
-      this.#addMachine({ id, host, known: true, blacklisted, uptimeMs: uptimeMs ?? Infinity, ports });
+    for (const { id, host, ports, uptimeMs = Infinity } of sortedBy(snapshot.supervisors, ({ id }) => id)) {
+      this.#addMachine(id, host, true, blacklist.has(host), uptimeMs, ports);
     }
     for (const topology of sortedBy(snapshot.topologies, ({ id }) => id)) {
       this.#topologies.set(topology.id, toState(topology));
@@ -256,24 +255,30 @@ export class WorkingCluster {
   }
 
   #addMachine(
-    machine: Pick<Machine, 'id' | 'host' | 'known' | 'blacklisted' | 'uptimeMs'> & {
-      ports: readonly number[];
-    },
+    id: string,
+    host: string,
+    known: boolean,
+    blacklisted: boolean,
+    uptimeMs: number,
+    ports: readonly number[],
   ): Machine {
-    const { ports, ...facts } = machine;
-    const offered = isSorted(ports, strictly) ? ports : ascending(new Set(ports));
-    const free = new FreeSlots(machine.blacklisted ? [] : offered);
-    const added: Machine = { ...facts, index: this.#machines.length, offered, held: undefined, free };
-    this.#machines.push(added);
-    this.#machineById.set(added.id, added);
+    const offered = isStrictlyAscending(ports) ? ports : ascending(new Set(ports));
+    const free = new FreeSlots(blacklisted ? [] : offered);
+    const index = this.#machines.length;
+    const held = undefined;
+    const machine: Machine = { index, id, host, known, blacklisted, uptimeMs, offered, held, free };
+    this.#machines.push(machine);
+    this.#machineById.set(id, machine);
     this.#freeSlots += free.count;
-    return added;
+    return machine;
   }
 
   /** Takes the workers of a placement, leaving out those that conflict with others. */
   #load(workers: readonly PlacedWorker[], topology: TopologyState): void {
-    if (isComplete(workers, topology.index) && workers.every((slot) => this.#holder(slot) === undefined)) {
-      for (const worker of workers) this.#hold(worker, topology);
+    const machines = isComplete(workers, topology.index) ? this.#machinesOfFree(workers) : undefined;
+    if (machines !== undefined) {
+      for (let index = 0; index < workers.length; index++)
+        this.#hold(workers[index]!, machines[index]!, topology);
       topology.assigned.fill(1);
       topology.assignedCount = topology.assigned.length;
       this.#steps += topology.assigned.length;
@@ -288,6 +293,18 @@ export class WorkingCluster {
     const isAsGiven =
       taken === workers.length && workers.every(({ executors }) => isSorted(executors, compareRanges));
     if (isAsGiven && taken > 0) topology.given = workers;
+  }
+
+  /** Machines of slots in order, if nobody holds any of the slots. */
+  #machinesOfFree(slots: readonly Slot[]): readonly Machine[] | undefined {
+    const machines: Machine[] = [];
+    let machine: Machine | undefined;
+    for (const { supervisor, port } of slots) {
+      if (machine?.id !== supervisor) machine = this.#machineOf(supervisor);
+      if (machine.held?.has(port) === true) return undefined;
+      machines.push(machine);
+    }
+    return machines;
   }
 
   #holder({ supervisor, port }: Slot): Worker | undefined {
@@ -306,12 +323,11 @@ export class WorkingCluster {
     }
     const twice = this.#markAll(topology, worker.executors);
     if (twice !== undefined) return alreadyAssigned(topology.id, twice);
-    this.#hold(worker, topology);
+    this.#hold(worker, this.#machineOf(worker.supervisor), topology);
     return undefined;
   }
 
-  #hold(placed: PlacedWorker, topology: TopologyState): void {
-    const machine = this.#machineById.get(placed.supervisor) ?? this.#addUnknown(placed.supervisor);
+  #hold(placed: PlacedWorker, machine: Machine, topology: TopologyState): void {
     const worker: Worker = { machine, topology, placed };
     machine.held ??= new Map();
     machine.held.set(placed.port, worker);
@@ -322,8 +338,9 @@ export class WorkingCluster {
     this.#freeOrder?.changed(machine);
   }
 
-  #addUnknown(id: string): Machine {
-    return this.#addMachine({ id, host: '', known: false, blacklisted: false, uptimeMs: 0, ports: [] });
+  /** The machine of this id; one that only a placement names is added as unknown. */
+  #machineOf(id: string): Machine {
+    return this.#machineById.get(id) ?? this.#addMachine(id, '', false, false, 0, []);
   }
 
   /** Notes that executors have a slot. If one of them has one already it is returned, and nothing was noted. */
@@ -412,9 +429,11 @@ function ascending(numbers: Iterable<number>): number[] {
   return [...numbers].sort((a, b) => a - b);
 }
 
-/** Below 0 only for a smaller number, so that equal ones count as out of order. */
-function strictly(a: number, b: number): number {
-  return a < b ? -1 : 1;
+function isStrictlyAscending(numbers: readonly number[]): boolean {
+  for (let index = 1; index < numbers.length; index++) {
+    if (numbers[index - 1]! >= numbers[index]!) return false;
+  }
+  return true;
 }
 
 function sortedBy<T>(items: readonly T[], key: (item: T) => string): readonly T[] {

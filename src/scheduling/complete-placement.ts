@@ -2,9 +2,9 @@
  * Is a list of workers all that its topology needs: in order of supervisor and port, and each executor exactly once? It follows from the
  * two lists alone, so that a placement that is handed from round to round is looked through once.
  */
-import { compareSlots, type PlacedWorker } from './cluster-snapshot.js';
-import { type ExecutorIndex, NO_EXECUTOR } from './executor-index.js';
-import { compareRanges, isSorted } from './order.js';
+import { type ClusterSnapshot, compareSlots, type PlacedWorker, type Placement } from './cluster-snapshot.js';
+import { type ExecutorIndex, indexExecutors, NO_EXECUTOR } from './executor-index.js';
+import { compareRanges, compareText, isSorted } from './order.js';
 
 const KNOWN = new WeakMap<readonly PlacedWorker[], ExecutorIndex>();
 
@@ -26,4 +26,30 @@ export function isComplete(workers: readonly PlacedWorker[], index: ExecutorInde
   }
   KNOWN.set(workers, index);
   return true;
+}
+
+/**
+ * What a strategy leaves as it is: every topology has all its executors and, with `countsWorkers`, all workers that it can use, each in
+ * slots of its own. undefined: something is to be placed. In order of id, without topologies that nobody knows or that have nothing.
+ */
+export function settledPlacement(
+  { topologies, placement }: ClusterSnapshot,
+  countsWorkers: boolean,
+): Placement | undefined {
+  const taken = new Map<string, Set<number>>();
+  const settled: [string, readonly PlacedWorker[]][] = [];
+  for (const { id, executors, workers: wanted } of topologies) {
+    const workers = placement.get(id) ?? [];
+    if (executors.length === 0 && workers.length === 0) continue;
+    if (countsWorkers && workers.length < Math.min(wanted, executors.length)) return undefined;
+    if (!isComplete(workers, indexExecutors(executors))) return undefined;
+    settled.push([id, workers]);
+    for (const { supervisor, port } of workers) {
+      const ports = taken.get(supervisor);
+      if (ports === undefined) taken.set(supervisor, new Set([port]));
+      else if (ports.has(port)) return undefined;
+      else ports.add(port);
+    }
+  }
+  return new Map(settled.sort(([a], [b]) => compareText(a, b)));
 }

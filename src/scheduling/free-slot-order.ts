@@ -65,7 +65,8 @@ export class FreeSlotOrder {
       if (entry === undefined) break;
       const machine = this.#machines[entry % MOST_MACHINES]!;
       const isCurrent = MOST_SLOTS - Math.floor(entry / MOST_MACHINES) === machine.free.count;
-      if (isCurrent && machine.index !== last) machines.push(machine);
+      if (!isCurrent || machine.index === last) continue;
+      machines.push(machine);
       last = machine.index;
     }
     for (const machine of machines) this.changed(machine);

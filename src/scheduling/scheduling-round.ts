@@ -11,6 +11,7 @@ import type { Assignment, SlotAssignment } from './assignment.js';
 import { WorkingCluster } from './cluster.js';
 import {
   type ClusterSnapshot,
+  type ClusterSupervisor,
   type ClusterTopology,
   type PlacedWorker,
   slotKey,
@@ -192,27 +193,29 @@ function visibleSupervisors(
   const held = new Set([...failures.values()].flatMap(({ topology }) => readableSlots(topology.stored)));
   const isNoneHidden = hidden.size === 0 && held.size === 0;
   let hiddenSlots = 0;
-  const visible = supervisors
-    .filter(({ gone }) => gone !== true)
-    .sort((a, b) => compareText(a.id, b.id))
-    .map(({ gone: _gone, ...supervisor }) => ({
-      ...supervisor,
-      ports: isNoneHidden
-        ? inOrder(supervisor.ports, ascending)
-        : inOrder(
-            supervisor.ports.filter((port) => {
-              const key = slotKey({ supervisor: supervisor.id, port });
-              if (hidden.has(key)) hiddenSlots++;
-              return !hidden.has(key) && !held.has(key);
-            }),
-            ascending,
-          ),
-    }));
+  const isOpen = (id: string, port: number): boolean => {
+    const key = slotKey({ supervisor: id, port });
+    if (hidden.has(key)) hiddenSlots++;
+    return !hidden.has(key) && !held.has(key);
+  };
+  const visible = inOrder(
+    supervisors.filter(({ gone }) => gone !== true),
+    (a, b) => compareText(a.id, b.id),
+  ).map((supervisor): ClusterSupervisor => {
+    const ports = isNoneHidden
+      ? supervisor.ports
+      : supervisor.ports.filter((port) => isOpen(supervisor.id, port));
+    if (ports === supervisor.ports && supervisor.gone === undefined && isAscending(ports)) return supervisor;
+    const { gone: _gone, ...facts } = supervisor;
+    return { ...facts, ports: [...ports].sort((x, y) => x - y) };
+  });
   return { supervisors: visible, hiddenSlots };
 }
 
-function ascending(a: number, b: number): number {
-  return a - b;
+function isAscending(numbers: readonly number[]): boolean {
+  for (let index = 1; index < numbers.length; index++)
+    if (numbers[index - 1]! > numbers[index]!) return false;
+  return true;
 }
 
 /** Slots of an assignment that could not be read as a whole: what can be made out of it stays reserved. */

@@ -5,7 +5,7 @@
 
 import { WorkingCluster } from '../../cluster.js';
 import { integerDivided } from '../../executors.js';
-import { type EvenOptions, scheduleEvenly, toResult } from '../even/even.js';
+import { type EvenOptions, scheduleEvenly, settledResult, toResult } from '../even/even.js';
 import { fillLiveWorkers } from '../even/fill-live-workers.js';
 import { fillIdleSupervisors } from '../even/idle-supervisors.js';
 import type { Strategy } from '../strategy.js';
@@ -13,6 +13,8 @@ import type { Strategy } from '../strategy.js';
 /** The `default` strategy. Cost: O(E log E + S log M) for E executors, S slots that are given out and M machines. */
 export function defaultStrategy(options: EvenOptions): Strategy {
   return (snapshot) => {
+    const settled = settledResult(snapshot, options);
+    if (settled !== undefined) return settled;
     const cluster = new WorkingCluster(snapshot);
     const ids = cluster.topologyIds().filter((id) => snapshot.scheduleOnly?.has(id) ?? true);
     return toResult(cluster, snapshot, scheduleByDefault(cluster, ids, options));

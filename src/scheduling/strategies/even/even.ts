@@ -6,6 +6,7 @@
 import { WorkingCluster } from '../../cluster.js';
 import type { ExecutorRange } from '../../assignment.js';
 import type { ClusterSnapshot, PlacedWorker } from '../../cluster-snapshot.js';
+import { settledPlacement } from '../../complete-placement.js';
 import type { PlannedExecutor } from '../../executors.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { fillLiveWorkers } from './fill-live-workers.js';
@@ -24,6 +25,8 @@ export interface EvenOptions {
 /** The `even` strategy. Cost: O(E log E + S log M) for E executors, S slots that are given out and M machines. */
 export function evenStrategy(options: EvenOptions): Strategy {
   return (snapshot) => {
+    const settled = settledResult(snapshot, options);
+    if (settled !== undefined) return settled;
     const cluster = new WorkingCluster(snapshot);
     const ids = cluster.topologyIds().filter((id) => snapshot.scheduleOnly?.has(id) ?? true);
     if (options.idleSupervisors !== undefined) fillIdleSupervisors(cluster, ids, options.idleSupervisors);
@@ -39,6 +42,15 @@ export function evenStrategy(options: EvenOptions): Strategy {
     }
     return toResult(cluster, snapshot, failures);
   };
+}
+
+/** The answer where nothing is to be placed and nothing may be moved, without a look at machines. */
+export function settledResult(
+  snapshot: ClusterSnapshot,
+  { idleSupervisors }: EvenOptions,
+): SchedulingResult | undefined {
+  const placement = idleSupervisors === undefined ? settledPlacement(snapshot, true) : undefined;
+  return placement && { placement, unplaced: new Map(), failures: new Map(), steps: 0 };
 }
 
 /** Places the executors of one topology that have no slot; a topology never gets more workers than executors. */

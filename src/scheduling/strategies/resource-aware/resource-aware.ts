@@ -7,7 +7,8 @@
  * search times the attempts.
  * Source: Storm's `ResourceAwareScheduler`.
  */
-import type { ClusterSnapshot, ClusterTopology, PlacedWorker } from '../../cluster-snapshot.js';
+import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Placement } from '../../cluster-snapshot.js';
+import { settledPlacement } from '../../complete-placement.js';
 import { compareText } from '../../order.js';
 import type { SchedulingResult, Unplaced } from '../strategy.js';
 import { CPU, MEMORY, toAmount, toValue } from './amounts.js';
@@ -53,7 +54,35 @@ const DEFAULT_PRIORITY = 29;
 export function resourceAwareStrategy(
   options: ResourceAwareOptions,
 ): (snapshot: ClusterSnapshot) => ResourceAwareResult {
-  return (snapshot) => new Round(snapshot, options).run();
+  return (snapshot) => {
+    const placement = settledPlacement(snapshot, false);
+    return placement === undefined
+      ? new Round(snapshot, options).run()
+      : settled(placement, snapshot, options);
+  };
+}
+
+/** Nothing is to be placed: the order is worked out only if somebody asks. */
+function settled(
+  placement: Placement,
+  snapshot: ClusterSnapshot,
+  options: ResourceAwareOptions,
+): ResourceAwareResult {
+  let round: ResourceAwareResult | undefined;
+  const whole = (): ResourceAwareResult => (round ??= new Round(snapshot, options).run());
+  return {
+    placement,
+    unplaced: new Map(),
+    failures: new Map(),
+    evicted: new Map(),
+    steps: 0,
+    get order() {
+      return whole().order;
+    },
+    get outcomes() {
+      return whole().outcomes;
+    },
+  };
 }
 
 class Round {
