@@ -195,6 +195,10 @@ export const ERROR_TABLE = {
     when: 'Nimbus refused a topology description that breaks a rule.',
     action: 'Correct every line listed.',
   },
+  CLUSTER_INVALID: {
+    when: 'A file that describes a cluster, or what runs on it, has faults.',
+    action: 'Correct every line listed; docs/plan.md describes the shape.',
+  },
   TOPOLOGY_ALREADY_ALIVE: {
     when: 'A topology of this name is alive.',
     action: 'Kill it first, or choose another name.',

@@ -5,6 +5,7 @@ import { ClusterCommands } from './cluster-commands.js';
 import { DevCommands } from './dev-command.js';
 import { ExitCode } from './exit-code.js';
 import { ObserveCommands } from './observe-commands.js';
+import { planCommand } from './plan/plan-command.js';
 import { runProgram } from './program.js';
 import { runCommand } from './run-command.js';
 
@@ -49,6 +50,10 @@ try {
         environment: process.env,
         onInterrupt,
       }),
+      plan: {
+        plan: (files, flags) =>
+          planCommand(files, flags, { out: process.stdout, err: process.stderr, environment: process.env }),
+      },
       dev: new DevCommands({
         out: process.stdout,
         err: process.stderr,

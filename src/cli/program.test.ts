@@ -28,6 +28,7 @@ async function parse(...words: string[]): Promise<{
       },
       cluster: notedCluster().actions,
       observe: { logs: note('logs') },
+      plan: { plan: note('plan') },
       dev: {
         start: note('start'),
         status: note('status'),

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { addClusterCommands, type ClusterActions } from './cluster-program.js';
 import { addDevCommands, type DevActions } from './dev-program.js';
+import { addPlanCommand, type PlanActions } from './plan/plan-program.js';
 import { ExitCode } from './exit-code.js';
 import { addObserveCommands, type ObserveActions } from './observe-program.js';
 import type { RunFlags } from './run-options.js';
@@ -12,6 +13,7 @@ export interface Commands {
   readonly cluster: ClusterActions;
   readonly observe: ObserveActions;
   readonly dev: DevActions;
+  readonly plan: PlanActions;
 }
 
 export interface ProgramText {
@@ -75,6 +77,7 @@ export async function runProgram(
     });
   addClusterCommands(program, commands.cluster, text, (code) => (exitCode = code));
   addObserveCommands(program, commands.observe, (code) => (exitCode = code));
+  addPlanCommand(program, commands.plan, (code) => (exitCode = code));
   addDevCommands(program, commands.dev, (code) => (exitCode = code));
   program.addHelpText('after', EXAMPLES);
   try {

@@ -17,7 +17,34 @@ export { dealToThreads, redealToThreads } from './deal-to-threads.js';
 export type { PlannedExecutor } from './executors.js';
 export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
 export { numberTasks, totalTasks } from './numbering.js';
-export type { DesiredCounts, TopologyPlan } from './plan-topology.js';
+export type {
+  Amounts,
+  ClusterPlan,
+  Explanation,
+  ImaginedCluster,
+  ImaginedTopology,
+  Lack,
+  MachineUse,
+  Move,
+  PlacementMetrics,
+  PlanRule,
+  PlanWarning,
+} from './plan/index.js';
+export {
+  addSupervisors,
+  explainExecutor,
+  killWorkers,
+  PLAN_RULES,
+  planCluster,
+  removeSupervisors,
+  withoutPlacement,
+} from './plan/index.js';
+export type {
+  DesiredCounts,
+  PlannableComponent,
+  PlannableTopology,
+  TopologyPlan,
+} from './plan-topology.js';
 export { executorLoads, planTopology } from './plan-topology.js';
 export type {
   DeadExecutor,
@@ -27,6 +54,7 @@ export type {
   RoundSupervisor,
   RoundTopology,
   SchedulingOutcome,
+  TopologyFacts,
   TopologyOutcome,
 } from './round-types.js';
 export type { SupervisorUse, WorkerUse } from './resource-use.js';
@@ -55,7 +83,7 @@ export type {
 export { resourceAwareStrategy } from './strategies/resource-aware/resource-aware.js';
 export type { Shortage } from './strategies/resource-aware/shortage.js';
 export type { TopologyOrder, UserGuarantees } from './strategies/resource-aware/topology-order.js';
-export { strategyNamed } from './strategies/strategies.js';
+export { STRATEGY_NAMES, strategyNamed } from './strategies/strategies.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
 export { validateAssignment } from './validate-assignment.js';
 export { validateCapacity } from './validate-capacity.js';

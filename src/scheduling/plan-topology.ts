@@ -35,7 +35,9 @@ export interface PlannableComponent
     | 'coLocationGroup'
     | 'load'
   > {
-  readonly subscriptions: readonly Pick<SubscriptionDescription, 'source' | 'grouping'>[];
+  readonly subscriptions: readonly (Pick<SubscriptionDescription, 'source'> & {
+    readonly grouping: Pick<SubscriptionDescription['grouping'], 'kind'>;
+  })[];
   /** Upper limit of its tasks; not given: `topology.max-task-parallelism`. */
   readonly maxTasks?: number;
   /** What one executor asks for; not given: nothing. */

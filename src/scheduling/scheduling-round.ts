@@ -65,7 +65,7 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   const { supervisors, hiddenSlots } = visibleSupervisors(input.supervisors, readable, failures);
   const snapshot: ClusterSnapshot = {
     supervisors,
-    topologies: readable.map(({ topology }) => snapshotOf(topology)),
+    topologies: readable.map(({ topology }) => clusterTopologyOf(topology)),
     placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
   };
   const shown = rebalanced(snapshot, readable);
@@ -104,7 +104,12 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
 }
 
 /** What strategies see of a topology. */
-function snapshotOf({ id, plan, settings, facts }: RoundTopology): ClusterTopology {
+export function clusterTopologyOf({
+  id,
+  plan,
+  settings,
+  facts,
+}: Pick<RoundTopology, 'id' | 'plan' | 'settings' | 'facts'>): ClusterTopology {
   const sharing = settings['scheduling.slot-sharing'];
   return {
     ...facts,

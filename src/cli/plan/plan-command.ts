@@ -1,0 +1,168 @@
+/** The command `isobar plan`: reads, plans, prints. Touches no cluster. */
+import { fileURLToPath } from 'node:url';
+import { closestName, type ErrorCode, IsobarError, toErrorRecord, toIsobarError } from '../../base/index.js';
+import { type ClusterPlan, explainExecutor, planCluster } from '../../scheduling/index.js';
+import { colorsFor } from '../colors.js';
+import type { TextStream } from '../display/display.js';
+import { errorText, type OwnPlace } from '../error-text.js';
+import { ExitCode } from '../exit-code.js';
+import { compareLines } from './compare-views.js';
+import { explainLines } from './explain-views.js';
+import { type PlanInput, readPlanInput } from './plan-input.js';
+import { compareJson, explainJson, planJson } from './plan-json.js';
+import { type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
+import { planLines } from './plan-views.js';
+
+export interface PlanSurroundings {
+  readonly out: TextStream;
+  readonly err: TextStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const PLACE: OwnPlace = {
+  prefixes: ['../../../dist/', '../../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+};
+const WIDTH_OF_PIPES = 120;
+
+/** Resolves to the exit code; errors have been shown. */
+export async function planCommand(
+  files: readonly string[],
+  flags: PlanFlags,
+  { out, err, environment }: PlanSurroundings,
+): Promise<number> {
+  const width = out.isTTY === true ? Math.max(40, out.columns ?? WIDTH_OF_PIPES) : WIDTH_OF_PIPES;
+  try {
+    const request = readPlanFlags(flags);
+    const input = await readPlanInput(files, undefined, request, flags.check !== false);
+    const { text, json, isComplete } = answer(input, request, flags, width);
+    out.write(flags.json === true ? `${JSON.stringify(json())}\n` : `${text().join('\n')}\n`);
+    return isComplete ? ExitCode.ok : ExitCode.failed;
+  } catch (error) {
+    const fault = toIsobarError(error);
+    const exitCode = exitCodeOf(fault.code);
+    const record = toErrorRecord(fault);
+    const { code, message, details } = record;
+    const { expected, found, where, faults } = details;
+    if (flags.json === true) {
+      out.write(
+        `${JSON.stringify({ type: 'error', code, message, expected, found, where, faults, exitCode })}\n`,
+      );
+    } else err.write(`${errorText(record, PLACE, colorsFor(err, environment))}\n`);
+    return exitCode;
+  }
+}
+
+interface Answer {
+  readonly text: () => readonly string[];
+  readonly json: () => object;
+  /** Everything has a place. */
+  readonly isComplete: boolean;
+}
+
+function answer(
+  { original, changed, notes }: PlanInput,
+  request: PlanRequest,
+  flags: PlanFlags,
+  width: number,
+): Answer {
+  const planBy = (strategy: string): ClusterPlan =>
+    planCluster(changed, { strategy, maxRounds: request.maxRounds }, original);
+  if (request.compared.length > 0) {
+    const plans = request.compared.map(planBy);
+    return {
+      text: () => compareLines(plans, width),
+      json: () => compareJson(plans),
+      isComplete: plans.every(isComplete),
+    };
+  }
+  const plan = planBy(request.strategy ?? changed.settings['scheduling.strategy']);
+  if (flags.explain !== undefined) {
+    const explanations = executorsNamed(plan, flags.explain).map(
+      ([id, task]) => explainExecutor(plan, id, task)!,
+    ); // named from it
+    return {
+      text: () =>
+        explanations.flatMap((one, index) => [...(index > 0 ? [''] : []), ...explainLines(plan, one, width)]),
+      json: () =>
+        explanations.length === 1
+          ? explainJson(plan, explanations[0]!)
+          : explanations.map((one) => explainJson(plan, one)),
+      isComplete: true,
+    };
+  }
+  return {
+    text: () => planLines(plan, notes, { width, isWhole: flags.all === true }),
+    json: () => planJson(plan, notes),
+    isComplete: isComplete(plan),
+  };
+}
+
+function isComplete({ lacks, topologies }: ClusterPlan): boolean {
+  return lacks.length === 0 && topologies.every(({ failure }) => failure === null);
+}
+
+const MAX_EXPLAINED = 20;
+
+/**
+ * `TOPOLOGY/COMPONENT`, `TOPOLOGY/TASK`, `TOPOLOGY/COMPONENT/TASK`; the topology may be left out where there is one.
+ *
+ * @throws USAGE
+ */
+function executorsNamed({ topologies }: ClusterPlan, name: string): readonly (readonly [string, number])[] {
+  const wrong = (found: string, expected: string): IsobarError =>
+    new IsobarError('USAGE', `--explain ${name} is not understood`, { expected, found, where: '--explain' });
+  const slash = name.indexOf('/');
+  const head = slash < 0 ? name : name.slice(0, slash);
+  const isNamed = topologies.filter(({ id, facts }) => id === head || facts.name === head);
+  const [only] = topologies;
+  const topology = isNamed[0] ?? (topologies.length === 1 ? only : undefined);
+  if (topology === undefined) {
+    const closest = closestName(
+      head,
+      topologies.map(({ id }) => id),
+    );
+    throw wrong(head, closest === undefined ? 'TOPOLOGY/COMPONENT/TASK' : `did you mean "${closest}"?`);
+  }
+  const rest = isNamed.length === 0 ? name : slash < 0 ? '' : name.slice(slash + 1);
+  const { executors } = topology.plan;
+  const components = [...new Set(executors.map(({ component }) => component))];
+  if (components.includes(rest) || rest === '') {
+    const all = executors.filter(({ component }) => rest === '' || component === rest);
+    return all.slice(0, MAX_EXPLAINED).map(({ range }) => [topology.id, range[0]] as const);
+  }
+  const at = rest.lastIndexOf('/');
+  const [component, task] = [rest.slice(0, Math.max(0, at)), Number(rest.slice(at + 1))];
+  if (component !== '' && !components.includes(component)) {
+    const closest = closestName(component, components);
+    throw wrong(
+      component,
+      closest === undefined ? `one of ${components.slice(0, 20).join(', ')}` : `did you mean "${closest}"?`,
+    );
+  }
+  const found = executors.find(
+    (one) =>
+      one.range[0] <= task && task <= one.range[1] && (component === '' || one.component === component),
+  );
+  if (found === undefined) {
+    const closest = closestName(rest, components);
+    throw wrong(
+      rest,
+      closest === undefined ? `a component or a task of ${topology.id}` : `did you mean "${closest}"?`,
+    );
+  }
+  return [[topology.id, task]];
+}
+
+const NO_DAEMON: ReadonlySet<ErrorCode> = new Set([
+  'DAEMON_NOT_RUNNING',
+  'DAEMON_VERSION_MISMATCH',
+  'CONNECTION_LOST',
+  'REQUEST_TIMEOUT',
+  'NOT_LEADER',
+  'COORDINATOR_UNAVAILABLE',
+]);
+
+function exitCodeOf(code: ErrorCode): number {
+  if (code === 'USAGE' || code === 'SUPERVISOR_UNKNOWN') return ExitCode.usage;
+  return NO_DAEMON.has(code) ? ExitCode.clusterLost : ExitCode.notSubmitted;
+}

@@ -1,0 +1,129 @@
+/** From files and a running cluster to what is planned. */
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, extname, join } from 'node:path';
+import { compileSettings, IsobarError } from '../../base/index.js';
+import { prepareSubmission, resolveEntry, stopBundler } from '../../engines/index.js';
+import {
+  addSupervisors,
+  type ImaginedCluster,
+  killWorkers,
+  removeSupervisors,
+  type RoundSupervisor,
+  withoutPlacement,
+} from '../../scheduling/index.js';
+import { type ClusterDraft, mergeDrafts, toImagined } from './cluster-draft.js';
+import { InputFaults, Words } from './input-faults.js';
+import type { AddedSupervisors, PlanRequest } from './plan-options.js';
+import { portsOf, readClusterFile, supervisorOf } from './read-cluster-file.js';
+import { isTopologyDescription, readTopologyJson, topologyDraftOf } from './read-topology-json.js';
+
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
+const SOURCE_FILES = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '.tsx', '.jsx']);
+
+export interface PlanInput {
+  readonly original: ImaginedCluster;
+  /** With the changes that were asked for. */
+  readonly changed: ImaginedCluster;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Reads files, puts them together with what the running cluster said, and makes the changes.
+ *
+ * @throws FILE_NOT_FOUND, CLUSTER_INVALID, USAGE, SUPERVISOR_UNKNOWN, and the codes of a submission for source files
+ */
+export async function readPlanInput(
+  files: readonly string[],
+  running: ClusterDraft | undefined,
+  request: PlanRequest,
+  isChecked: boolean,
+): Promise<PlanInput> {
+  const faults = new InputFaults();
+  const drafts: ClusterDraft[] = running === undefined ? [] : [running];
+  for (const file of files) {
+    const draft = SOURCE_FILES.has(extname(file))
+      ? await readSource(file, isChecked)
+      : readJson(file, faults);
+    if (draft !== undefined) drafts.push(draft);
+  }
+  const draft = mergeDrafts(drafts, faults);
+  for (const name of request.settings.byTopology.keys()) {
+    if (!draft.topologies.some(({ id, facts }) => id === name || facts.name === name))
+      faults.add(`--set ${name}:…`, 'the name of a topology', name);
+  }
+  faults.throwIfAny();
+  const imagined = toImagined(draft, request.settings, faults);
+  faults.throwIfAny();
+  if (imagined === undefined) throw new IsobarError('INTERNAL', 'a cluster without faults was not built');
+  let { changed } = imagined;
+  if (request.fromScratch) changed = withoutPlacement(changed);
+  changed = addSupervisors(
+    changed,
+    request.added.flatMap((added) => supervisorsOf(added, changed)),
+  );
+  changed = killWorkers(changed, request.killed);
+  changed = removeSupervisors(changed, request.removed);
+  return { original: imagined.original, changed, notes: draft.notes };
+}
+
+function readJson(file: string, faults: InputFaults): ClusterDraft | undefined {
+  const name = basename(file);
+  let text: string;
+  try {
+    const { size } = statSync(file);
+    if (size > MAX_FILE_BYTES) {
+      faults.add(name, `at most ${MAX_FILE_BYTES} bytes`, size);
+      return undefined;
+    }
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new IsobarError(
+      'FILE_NOT_FOUND',
+      `${file} cannot be read: ${why}`,
+      { found: file, where: file },
+      error,
+    );
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (error) {
+    faults.add(name, 'JSON', new Words(error instanceof Error ? error.message : String(error)));
+    return undefined;
+  }
+  if (isTopologyDescription(value)) return readTopologyJson(value, name, faults);
+  return readClusterFile(value, name, faults);
+}
+
+async function readSource(file: string, isChecked: boolean): Promise<ClusterDraft> {
+  const path = resolveEntry(file);
+  const workDirectory = mkdtempSync(join(tmpdir(), 'isobar-plan-'));
+  try {
+    const { description } = await prepareSubmission({
+      file: path,
+      check: isChecked,
+      evaluationTimeoutMs: compileSettings()['submit.evaluation-timeout'],
+      workDirectory,
+    });
+    return topologyDraftOf(description, basename(file));
+  } finally {
+    await stopBundler();
+    rmSync(workDirectory, { recursive: true, force: true });
+  }
+}
+
+function supervisorsOf(added: AddedSupervisors, cluster: ImaginedCluster): RoundSupervisor[] {
+  const { count, id, rack, slots } = added;
+  const ports = portsOf({ slots }, '--add-supervisor', new InputFaults());
+  const taken = new Set(cluster.supervisors.map((one) => one.id));
+  const prefix = id ?? `new-${rack ?? 'machine'}`;
+  const supervisors: RoundSupervisor[] = [];
+  for (let number = 1; supervisors.length < count; number++) {
+    const name = id !== undefined && count === 1 ? id : `${prefix}-${number}`;
+    if (taken.has(name) && id === undefined) continue;
+    supervisors.push(supervisorOf(added, name, ports));
+  }
+  return supervisors;
+}

@@ -1,0 +1,160 @@
+/** What `isobar plan` prints for people: plain lines. Pure. */
+import {
+  type ClusterPlan,
+  type Lack,
+  type Move,
+  PLAN_RULES,
+  type PlanWarning,
+} from '../../scheduling/index.js';
+import { counted, cut, grouped, printable, wrapped } from '../view/format.js';
+import { machineLines, metricLines } from './machine-views.js';
+import { executorsText, figure, slotText } from './plan-words.js';
+
+export interface PlanViewOptions {
+  readonly width: number;
+  /** Every machine, move and warning. */
+  readonly isWhole: boolean;
+}
+
+const MAX_MOVES = 20;
+const MAX_LACKS = 10;
+const MAX_WARNINGS_OF_A_RULE = 3;
+
+export function planLines(plan: ClusterPlan, notes: readonly string[], options: PlanViewOptions): string[] {
+  const { width } = options;
+  const sections: (readonly string[])[] = [
+    headLines(plan, width),
+    metricLines(plan, width),
+    machineLines(plan, options),
+    moveLines(plan, options),
+    lackLines(plan, options),
+    warningLines(plan.warnings, options),
+    [...plan.notes, ...notes].flatMap((note) => indented(`note: ${printable(note)}`, width)),
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
+}
+
+function headLines({ strategy, rounds, isSettled, topologies, after }: ClusterPlan, width: number): string[] {
+  const executors = topologies.reduce((sum, { plan }) => sum + plan.executors.length, 0);
+  const racks = after.racks > 1 ? ` in ${after.racks} racks` : '';
+  const ended =
+    rounds === 0 ? 'nothing changes' : `${counted(rounds, 'round')}${isSettled ? '' : ', not settled'}`;
+  return indented(
+    `strategy ${strategy}: ${counted(topologies.length, 'topology', 'topologies')} with ${counted(executors, 'executor')} on ${counted(after.machines.length, 'machine')}${racks}, ${counted(after.slots, 'slot')}; ${ended}`,
+    width,
+  );
+}
+
+function moveLines({ moves, rounds }: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
+  if (moves.length === 0) return [];
+  const count = (isOne: (move: Move) => boolean): number =>
+    moves.filter(isOne).reduce((sum, { executors }) => sum + executors.length, 0);
+  const started = count(({ from, to }) => from === null && to !== null);
+  const moved = count(({ from, to }) => from !== null && to !== null);
+  const stopped = count(({ to }) => to === null);
+  const parts = [
+    ...(started > 0 ? [`${counted(started, 'executor')} started`] : []),
+    ...(moved > 0 ? [`${counted(moved, 'executor')} moved`] : []),
+    ...(stopped > 0 ? [`${counted(stopped, 'executor')} stopped`] : []),
+  ];
+  const lines = [`Moves: ${parts.join(', ')}`];
+  const shown = isWhole ? moves : moves.slice(0, MAX_MOVES);
+  for (const move of shown) lines.push(...moveText(move, rounds > 1, width));
+  if (moves.length > shown.length)
+    lines.push(`  and ${grouped(moves.length - shown.length)} more; --all prints them, --json has them`);
+  const rules = new Set(moves.flatMap(({ left, chosen }) => [left, chosen]).filter((rule) => rule !== null));
+  lines.push('Rules:');
+  for (const rule of rules) lines.push(...indented(`  ${rule}: ${PLAN_RULES[rule]}`, width, 4));
+  return lines;
+}
+
+function moveText(move: Move, hasRounds: boolean, width: number): string[] {
+  const { round, topologyId, from, to, load, left, chosen, machineLoad, evictedBy } = move;
+  const rounds = hasRounds ? `${round}. ` : '';
+  const place = from === null ? slotText(to) : `${slotText(from)} → ${slotText(to)}`;
+  const head = `  ${rounds}${printable(topologyId)} ${place}  load ${figure(load)}: `;
+  const carried =
+    machineLoad === null || to === null
+      ? ''
+      : ` (${to.supervisor}: ${figure(machineLoad.before)} → ${figure(machineLoad.after)})`;
+  const why = [
+    ...(left === null ? [] : [`${left}${evictedBy.length > 0 ? ` for ${evictedBy.join(', ')}` : ''}`]),
+    ...(chosen === null ? [] : [`${chosen}${carried}`]),
+  ].join('; ');
+  const executors = executorsText(move.executors);
+  const one = `${head}${executors}  ${why}`;
+  if (one.length <= width) return [one];
+  return [cut(`${head}${executors}`, width), cut(`      ${why}`, width)];
+}
+
+function lackLines({ lacks, topologies }: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
+  const lines: string[] = [];
+  for (const { id, failure } of topologies) {
+    if (failure !== null)
+      lines.push(...indented(`${printable(id)}: ${failure.code}: ${printable(failure.message)}`, width));
+  }
+  if (lacks.length > 0) {
+    const executors = lacks.reduce((sum, lack) => sum + lack.executors.length, 0);
+    lines.push(
+      `Does not fit: ${counted(executors, 'executor')} of ${counted(lacks.length, 'topology', 'topologies')}`,
+    );
+  }
+  const shown = isWhole ? lacks : lacks.slice(0, MAX_LACKS);
+  for (const lack of shown) lines.push(...lackText(lack, width));
+  if (lacks.length > shown.length) lines.push(`  and ${lacks.length - shown.length} more; --all prints them`);
+  return lines;
+}
+
+function lackText(
+  { topologyId, executors, component, need, have, best, rule, text }: Lack,
+  width: number,
+): string[] {
+  const who = component === null ? '' : ` of "${printable(component)}"`;
+  return [
+    cut(`  ${printable(topologyId)}: ${counted(executors.length, 'executor')}`, width),
+    ...indented(`    need  ${amountsText(need)}${who}`, width, 10),
+    ...indented(`    have  ${amountsText(have)} free in all`, width, 10),
+    ...indented(
+      `    best  ${best === null ? 'no machine may be used' : `${best.machine}, ${amountsText(best.have)} free`}`,
+      width,
+      10,
+    ),
+    ...indented(`    rule  ${rule}`, width, 10),
+    ...indented(`    ${printable(text)}`, width, 4),
+  ];
+}
+
+const AMOUNTS: Readonly<Record<string, (amount: string) => string>> = {
+  slots: (amount) => (amount === '1' ? '1 slot' : `${amount} slots`),
+  cpuPercent: (amount) => `${amount} % of a core`,
+  memoryMb: (amount) => `${amount} MB`,
+  onHeapMb: (amount) => `${amount} MB of them on heap`,
+};
+
+function amountsText(amounts: Lack['need']): string {
+  return Object.entries(amounts)
+    .map(([name, amount]) => (AMOUNTS[name] ?? ((text: string) => `${text} ${name}`))(figure(amount)))
+    .join(', ');
+}
+
+function warningLines(warnings: readonly PlanWarning[], { width, isWhole }: PlanViewOptions): string[] {
+  if (warnings.length === 0) return [];
+  const byRule = new Map<string, PlanWarning[]>();
+  for (const warning of warnings) byRule.set(warning.rule, [...(byRule.get(warning.rule) ?? []), warning]);
+  const lines = ['Warnings:'];
+  for (const [rule, all] of byRule) {
+    const shown = isWhole ? all : all.slice(0, MAX_WARNINGS_OF_A_RULE);
+    for (const { text } of shown) lines.push(...indented(`  ${rule}: ${printable(text)}`, width, 4));
+    if (all.length > shown.length) lines.push(`  ${rule}: and ${grouped(all.length - shown.length)} more`);
+  }
+  return lines;
+}
+
+/** A sentence as lines; those after the first are indented by `by`. */
+export function indented(text: string, width: number, by = 2): string[] {
+  const lead = /^ */.exec(text)![0];
+  const [first = '', ...rest] = wrapped(text.slice(lead.length), width - Math.max(lead.length, by));
+  return [`${lead}${first}`, ...rest.map((line) => `${' '.repeat(by)}${line}`)];
+}

@@ -1,0 +1,126 @@
+/** A placement in numbers: what each machine carries, how evenly, and how far its rows travel. */
+import { largestLoadBound } from '../balance/index.js';
+import type { ClusterSnapshot, ClusterTopology } from '../cluster-snapshot.js';
+import { useOfSupervisors } from '../resource-use.js';
+import { type Traffic, trafficCost } from './traffic-cost.js';
+
+export interface MachineUse {
+  readonly id: string;
+  readonly host: string;
+  readonly rack: string;
+  /** Slots that it offers. */
+  readonly slots: number;
+  readonly workers: number;
+  readonly executors: number;
+  readonly load: number;
+  /** What its executors ask for. */
+  readonly cpuPercent: number;
+  readonly memoryMb: number;
+  /** What it offers; null: not known. */
+  readonly offeredCpuPercent: number | null;
+  readonly offeredMemoryMb: number | null;
+}
+
+export interface Levels {
+  readonly max: number;
+  readonly min: number;
+  readonly mean: number;
+}
+
+export interface PlacementMetrics {
+  /** In order of id. */
+  readonly machines: readonly MachineUse[];
+  readonly machinesUsed: number;
+  readonly racks: number;
+  readonly slots: number;
+  readonly workers: number;
+  readonly executors: number;
+  /** Over all machines. */
+  readonly machineLoad: Levels;
+  /** No placement of the same workers on these machines has a smaller largest load. */
+  readonly lowestMaxLoad: number;
+  /** Over all workers. */
+  readonly workerLoad: Levels;
+  readonly traffic: Traffic;
+}
+
+/** Cost: O(executors + machines log machines). */
+export function placementMetrics(snapshot: ClusterSnapshot): PlacementMetrics {
+  const workerLoads: number[] = [];
+  const carried = new Map<string, { workers: number; executors: number; load: number }>();
+  for (const topology of snapshot.topologies) {
+    const loadOf = loadsOf(topology);
+    for (const { supervisor, executors } of snapshot.placement.get(topology.id) ?? []) {
+      const load = executors.reduce((sum, [first]) => sum + loadOf(first), 0);
+      const machine = carried.get(supervisor) ?? { workers: 0, executors: 0, load: 0 };
+      carried.set(supervisor, machine);
+      machine.workers++;
+      machine.executors += executors.length;
+      machine.load += load;
+      workerLoads.push(load);
+    }
+  }
+  const uses = useOfSupervisors(snapshot, snapshot.placement);
+  const machines = snapshot.supervisors
+    .map(({ id, host, rack = '', ports, resources, otherLoad = 0 }): MachineUse => {
+      const { workers = 0, executors = 0, load = 0 } = carried.get(id) ?? {};
+      const { cpuPercent = 0, memoryMb = 0 } = uses.get(id) ?? {};
+      return {
+        id,
+        host,
+        rack,
+        slots: ports.length,
+        workers,
+        executors,
+        load: load + otherLoad,
+        cpuPercent,
+        memoryMb,
+        offeredCpuPercent: resources?.cpuPercent ?? null,
+        offeredMemoryMb: resources?.memoryMb ?? null,
+      };
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  const lowestMaxLoad = largestLoadBound({
+    fixedLoads: Float64Array.from(snapshot.supervisors, ({ otherLoad = 0 }) => otherLoad),
+    places: Int32Array.from(snapshot.supervisors, ({ ports }) => ports.length),
+    loads: Float64Array.from(workerLoads),
+    current: new Int32Array(workerLoads.length).fill(-1),
+  });
+  return {
+    machines,
+    machinesUsed: machines.filter(({ workers }) => workers > 0).length,
+    racks: new Set(machines.map(({ rack }) => rack)).size,
+    slots: machines.reduce((sum, { slots }) => sum + slots, 0),
+    workers: workerLoads.length,
+    executors: machines.reduce((sum, { executors }) => sum + executors, 0),
+    machineLoad: levels(machines.map(({ load }) => load)),
+    lowestMaxLoad,
+    workerLoad: levels(workerLoads),
+    traffic: trafficCost(snapshot),
+  };
+}
+
+/** What an executor weighs, by its first task: as declared, else 1, and 0 for system components. */
+export function loadsOf({ executors, components = [] }: ClusterTopology): (firstTask: number) => number {
+  const known = new Map(
+    components.map(({ id, kind, load }) => [id, kind === 'system' ? 0 : (load ?? 1)] as const),
+  );
+  const loads = new Map(
+    executors.map(({ range, component }) => {
+      const load = known.get(component) ?? (component.startsWith('__') ? 0 : 1);
+      return [range[0], load] as const;
+    }),
+  );
+  return (firstTask) => loads.get(firstTask) ?? 0;
+}
+
+function levels(values: readonly number[]): Levels {
+  if (values.length === 0) return { max: 0, min: 0, mean: 0 };
+  let [max, min, sum] = [-Infinity, Infinity, 0];
+  for (const value of values) {
+    max = Math.max(max, value);
+    min = Math.min(min, value);
+    sum += value;
+  }
+  return { max, min, mean: sum / values.length };
+}

@@ -1,0 +1,158 @@
+/**
+ * A plan: what Nimbus's rounds would make of a cluster, without touching it. The rounds are `schedulingRound` itself, one after
+ * the other as Nimbus makes them, until nothing changes any more.
+ *
+ * P1  Nothing is decided here: every assignment comes from a round. P2  At most `maxRounds` rounds are made; work within a
+ * round is bounded by its strategy. P3  The same cluster gives the same plan.
+ */
+import type { Assignment } from '../assignment.js';
+import { type ClusterSnapshot, type PlacedWorker, slotKey } from '../cluster-snapshot.js';
+import type { RoundTopology, SchedulingOutcome } from '../round-types.js';
+import { clusterTopologyOf, schedulingRound } from '../scheduling-round.js';
+import { strategyNamed } from '../strategies/strategies.js';
+import type { ImaginedCluster, ImaginedTopology } from './imagined-cluster.js';
+import { type Lack, lacksOf } from './lacks.js';
+import { type Move, movesOfRound } from './placement-moves.js';
+import { type PlacementMetrics, placementMetrics } from './placement-metrics.js';
+import { type PlanWarning, planWarnings } from './plan-warnings.js';
+
+export interface PlanOptions {
+  /** Name of the strategy. */
+  readonly strategy: string;
+  /** From 1. */
+  readonly maxRounds: number;
+}
+
+export interface PlannedTopology extends ImaginedTopology {
+  /** What the rounds have made of it. */
+  readonly planned: Assignment | undefined;
+  /** A fault that keeps it from being placed. */
+  readonly failure: { readonly code: string; readonly message: string } | null;
+}
+
+export interface ClusterPlan {
+  readonly strategy: string;
+  /** Rounds that changed something. */
+  readonly rounds: number;
+  /** Another round would change nothing. */
+  readonly isSettled: boolean;
+  /** In order of id. */
+  readonly topologies: readonly PlannedTopology[];
+  /** On the machines as they were before any change, with what ran. */
+  readonly before: PlacementMetrics;
+  readonly after: PlacementMetrics;
+  /** The cluster after the last round, as a strategy sees it. */
+  readonly snapshot: ClusterSnapshot;
+  /** Round by round. */
+  readonly moves: readonly Move[];
+  readonly lacks: readonly Lack[];
+  readonly warnings: readonly PlanWarning[];
+  /** What the strategy said, round by round. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Plans a cluster.
+ *
+ * @param original the cluster before the changes that are planned; what `before` is measured on
+ * @throws SETTINGS_INVALID for a strategy that does not exist
+ */
+export function planCluster(
+  cluster: ImaginedCluster,
+  { strategy, maxRounds }: PlanOptions,
+  original: ImaginedCluster = cluster,
+): ClusterPlan {
+  const schedule = strategyNamed(strategy, cluster.settings);
+  const intervalMs = cluster.settings['nimbus.round-interval'];
+  const stored = new Map(cluster.topologies.map((one) => [one.id, one.stored]));
+  const moves: Move[] = [];
+  const notes: string[] = [];
+  let { silentSlots } = cluster;
+  let outcome: SchedulingOutcome;
+  let rounds = 0;
+  let isSettled = false;
+  do {
+    const nowMs = cluster.nowMs + rounds * intervalMs;
+    outcome = schedulingRound({
+      nowMs,
+      supervisors: cluster.supervisors,
+      topologies: cluster.topologies.map((one) => roundTopology(one, stored.get(one.id), silentSlots, nowMs)),
+      strategy: schedule,
+    });
+    isSettled = outcome.topologies.every(({ kind }) => kind !== 'changed') && !outcome.runAgain;
+    if (isSettled) break;
+    rounds++;
+    moves.push(...movesOfRound({ round: rounds, strategy, outcome, before: new Map(stored) }));
+    for (const note of outcome.decided.result.notes ?? []) if (!notes.includes(note)) notes.push(note);
+    for (const one of outcome.topologies)
+      if (one.kind === 'changed') stored.set(one.topologyId, one.assignment);
+    // Whoever was silent has been given up.
+    silentSlots = new Set();
+  } while (rounds < maxRounds);
+  const snapshot = snapshotOf(cluster, stored);
+  const failures = new Map(
+    outcome.topologies.flatMap((one) =>
+      one.kind === 'failed' ? [[one.topologyId, one.error] as const] : [],
+    ),
+  );
+  const topologies = [...cluster.topologies]
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map((topology): PlannedTopology => {
+      const error = failures.get(topology.id);
+      const failure = error === undefined ? null : { code: error.code, message: error.message };
+      return { ...topology, planned: stored.get(topology.id), failure };
+    });
+  const after = placementMetrics(snapshot);
+  const lacks = lacksOf(outcome);
+  return {
+    strategy,
+    rounds,
+    isSettled,
+    topologies,
+    before: placementMetrics(snapshotOf(original)),
+    after,
+    snapshot,
+    moves,
+    lacks,
+    warnings: planWarnings({ cluster, strategy, snapshot, metrics: after, isSettled, maxRounds }),
+    notes,
+  };
+}
+
+function roundTopology(
+  { id, plan, settings, facts }: ImaginedTopology,
+  stored: Assignment | undefined,
+  silentSlots: ReadonlySet<string>,
+  nowMs: number,
+): RoundTopology {
+  const slotOf = new Map<number, string>();
+  if (silentSlots.size > 0)
+    for (const slot of stored?.slots ?? [])
+      for (const [first] of slot.executors) slotOf.set(first, slotKey(slot));
+  return {
+    id,
+    plan,
+    settings,
+    facts,
+    stored,
+    lastHeartbeatMs: (firstTask) => (silentSlots.has(slotOf.get(firstTask) ?? '') ? undefined : nowMs),
+  };
+}
+
+/** The cluster as strategies see it, with what runs or is planned to. */
+function snapshotOf(
+  { supervisors, topologies }: ImaginedCluster,
+  placed?: ReadonlyMap<string, Assignment | undefined>,
+): ClusterSnapshot {
+  const present = supervisors.filter(({ gone }) => gone !== true);
+  return {
+    supervisors: present,
+    topologies: topologies.map(clusterTopologyOf),
+    placement: new Map(
+      topologies.map(({ id, stored }) => {
+        const slots: readonly PlacedWorker[] = (placed === undefined ? stored : placed.get(id))?.slots ?? [];
+        return [id, slots] as const;
+      }),
+    ),
+  };
+}

@@ -1,0 +1,30 @@
+/** The rules by which a plan explains itself: each has a name for programs and a sentence for people. */
+
+export const PLAN_RULES = {
+  // ── why something did not stay ──
+  'machine-gone': 'its machine is gone',
+  'worker-silent': 'its worker has not been heard of for too long; the slot is not used in that round',
+  'counts-changed': 'the topology has no such executor any more',
+  evicted: 'it made room for a topology that goes first',
+  'host-reserved': 'the host is kept for an isolated topology',
+  'more-even': 'moving it makes the load of machines more even, within scheduling.moves-per-round',
+  'uneven-worker': 'so many executors do not occur in the ideal distribution of the topology',
+  'placed-anew': 'the strategy has placed the topology anew',
+  // ── why it went where it went ──
+  'least-loaded':
+    'load-balance.mode tasks: the heaviest worker first, each to the machine that carries least; then moves and swaps towards the lowest possible maximum',
+  'fewest-slots-used': 'load-balance.mode slots: the machine with the smallest share of its slots in use',
+  'fill-machine': 'load-balance.mode none: one machine is filled before the next',
+  'most-slots-used':
+    'load-balance.mode min-resources: the machine with the largest share of its slots in use',
+  'joins-worker':
+    'there is no slot for a worker more, or none is wanted: it joins a worker of its own topology',
+  'round-robin':
+    'slots are taken in turn from machines, those with most free slots first; executors are dealt round robin',
+  'own-host': 'the topology has whole hosts of its own',
+  'resources-fit':
+    'the first machine in the order of the resource-aware strategy that has the processor share, memory and slot that it asks for',
+  'by-strategy': 'as the strategy decides',
+} as const;
+
+export type PlanRule = keyof typeof PLAN_RULES;

@@ -1,0 +1,260 @@
+/** What an operator should know about a placement, as rules with sentences. */
+import type { ClusterSnapshot, PlacedWorker } from '../cluster-snapshot.js';
+import type { ImaginedCluster } from './imagined-cluster.js';
+import { loadsOf, type PlacementMetrics } from './placement-metrics.js';
+
+export type WarningRule =
+  | 'empty-cluster'
+  | 'not-settled'
+  | 'hot-machine'
+  | 'heavy-worker'
+  | 'single-point-of-failure'
+  | 'counts-adjusted'
+  | 'fewer-workers'
+  | 'mode-ignored'
+  | 'workers-ignored'
+  | 'over-committed'
+  | 'idle-machines'
+  | 'shared-host';
+
+export interface PlanWarning {
+  readonly rule: WarningRule;
+  /** The machine or topology that it is about; null: the cluster. */
+  readonly subject: string | null;
+  readonly text: string;
+}
+
+interface Planned {
+  readonly cluster: ImaginedCluster;
+  readonly strategy: string;
+  /** After the last round. */
+  readonly snapshot: ClusterSnapshot;
+  readonly metrics: PlacementMetrics;
+  readonly isSettled: boolean;
+  readonly maxRounds: number;
+}
+
+/** A machine is hot from this multiple of the mean load on, if another placement would be more even. */
+const HOT = 1.25;
+
+/** In the order of urgency of their rules. */
+export function planWarnings(planned: Planned): readonly PlanWarning[] {
+  return [
+    ...clusterWarnings(planned),
+    ...hotMachines(planned),
+    ...heavyWorkers(planned),
+    ...overCommitted(planned),
+    ...singlePoints(planned),
+    ...workerCounts(planned),
+    ...ignoredSettings(planned),
+    ...adjustments(planned),
+    ...sharedHosts(planned),
+  ];
+}
+
+function clusterWarnings({ cluster, metrics, isSettled, maxRounds }: Planned): PlanWarning[] {
+  const warnings: PlanWarning[] = [];
+  const warn = (rule: WarningRule, text: string): void => void warnings.push({ rule, subject: null, text });
+  if (metrics.machines.length === 0)
+    warn(
+      'empty-cluster',
+      'The cluster has no machine: nothing can be placed. Add one with --add-supervisor slots=4.',
+    );
+  else if (metrics.slots === 0) warn('empty-cluster', 'No machine offers a slot: nothing can be placed.');
+  if (cluster.topologies.length === 0)
+    warn('empty-cluster', 'There is no topology: nothing is to be placed.');
+  if (!isSettled) {
+    warn(
+      'not-settled',
+      `After ${maxRounds} ${maxRounds === 1 ? 'round' : 'rounds'} another one would still change something; allow more with --rounds.`,
+    );
+  }
+  const idle = metrics.machines.filter(({ workers, slots }) => workers === 0 && slots > 0).length;
+  const canSpread = metrics.machines.some(({ workers }) => workers > 1);
+  if (idle > 0 && canSpread) {
+    warn(
+      'idle-machines',
+      `${idle} of ${metrics.machines.length} machines ${idle === 1 ? 'has' : 'have'} no worker, while others have several.`,
+    );
+  }
+  return warnings;
+}
+
+function hotMachines({ metrics }: Planned): PlanWarning[] {
+  const { machineLoad, lowestMaxLoad, machines } = metrics;
+  const level = Math.max(lowestMaxLoad, machineLoad.mean * HOT);
+  return machines
+    .filter(({ load }) => load > level * (1 + 1e-9))
+    .sort((a, b) => b.load - a.load || (a.id < b.id ? -1 : 1))
+    .map(({ id, load }) => ({
+      rule: 'hot-machine',
+      subject: id,
+      text: `${id} is hot: load ${figure(load)}, ${(load / machineLoad.mean).toFixed(1)} times the mean of ${figure(machineLoad.mean)}; the same workers fit with at most ${figure(lowestMaxLoad)} on any machine.`,
+    }));
+}
+
+/** Workers so heavy that no placement of them can be even: what is left is to split them. */
+function heavyWorkers({ snapshot, metrics }: Planned): PlanWarning[] {
+  const { mean } = metrics.machineLoad;
+  if (metrics.machines.length < 2) return [];
+  return snapshot.topologies.flatMap((topology): PlanWarning[] => {
+    const loadOf = loadsOf(topology);
+    const heaviest = (snapshot.placement.get(topology.id) ?? []).reduce((most, { executors }) => {
+      return Math.max(
+        most,
+        executors.reduce((sum, [first]) => sum + loadOf(first), 0),
+      );
+    }, 0);
+    if (heaviest <= mean * HOT) return [];
+    return [
+      {
+        rule: 'heavy-worker',
+        subject: topology.id,
+        text: `A worker of ${topology.name ?? topology.id} weighs ${figure(heaviest)}, more than the mean load of a machine (${figure(mean)}): no placement can be even. Raise its topology.workers.`,
+      },
+    ];
+  });
+}
+
+/** What machines have not got, where the strategy does not look at it. */
+function overCommitted({ strategy, metrics }: Planned): PlanWarning[] {
+  return metrics.machines.flatMap((machine): PlanWarning[] => {
+    const parts: string[] = [];
+    const { cpuPercent, memoryMb, offeredCpuPercent, offeredMemoryMb } = machine;
+    if (offeredCpuPercent !== null && cpuPercent > offeredCpuPercent + 1e-6)
+      parts.push(`${figure(cpuPercent)} % of a core asked, ${figure(offeredCpuPercent)} % offered`);
+    if (offeredMemoryMb !== null && memoryMb > offeredMemoryMb + 1e-6)
+      parts.push(`${figure(memoryMb)} MB asked, ${figure(offeredMemoryMb)} MB offered`);
+    if (parts.length === 0) return [];
+    const why = strategy === 'resource-aware' ? '' : ` The strategy ${strategy} does not look at resources.`;
+    return [
+      { rule: 'over-committed', subject: machine.id, text: `${machine.id}: ${parts.join('; ')}.${why}` },
+    ];
+  });
+}
+
+/** A topology, or a component with several executors, whose executors are all on one of several machines. */
+function singlePoints({ snapshot, metrics }: Planned): PlanWarning[] {
+  if (metrics.machines.filter(({ slots }) => slots > 0).length < 2) return [];
+  return snapshot.topologies.flatMap((topology): PlanWarning[] => {
+    const workers = snapshot.placement.get(topology.id) ?? [];
+    const name = topology.name ?? topology.id;
+    const loadOf = loadsOf(topology);
+    const counted = topology.executors.filter(({ range }) => loadOf(range[0]) > 0).length;
+    if (workers.length === 0 || counted < 2) return [];
+    const machines = new Set(workers.map(({ supervisor }) => supervisor));
+    if (machines.size === 1) {
+      const [machine] = machines;
+      const way = topology.workers === 1 ? ' It has one worker; raise topology.workers.' : '';
+      return [
+        {
+          rule: 'single-point-of-failure',
+          subject: topology.id,
+          text: `All of ${name} runs on ${machine}: when that machine is lost, it stands still.${way}`,
+        },
+      ];
+    }
+    return onOneMachine(topology, workers).map(({ component, count, machine }) => ({
+      rule: 'single-point-of-failure',
+      subject: topology.id,
+      text: `All ${count} executors of "${component}" of ${name} run on ${machine}.`,
+    }));
+  });
+}
+
+function onOneMachine(
+  { executors, components = [] }: ClusterSnapshot['topologies'][number],
+  workers: readonly PlacedWorker[],
+): { readonly component: string; readonly count: number; readonly machine: string }[] {
+  const system = new Set(components.filter(({ kind }) => kind === 'system').map(({ id }) => id));
+  const componentOf = new Map(executors.map(({ range, component }) => [range[0], component]));
+  const places = new Map<string, { count: number; readonly machines: Set<string> }>();
+  for (const worker of workers) {
+    for (const [task] of worker.executors) {
+      const component = componentOf.get(task);
+      if (component === undefined || system.has(component)) continue;
+      const place = places.get(component) ?? { count: 0, machines: new Set() };
+      places.set(component, place);
+      place.count++;
+      place.machines.add(worker.supervisor);
+    }
+  }
+  return [...places].flatMap(([component, { count, machines }]) => {
+    const [machine] = machines;
+    return machines.size === 1 && machine !== undefined && count > 1 ? [{ component, count, machine }] : [];
+  });
+}
+
+function workerCounts({ strategy, snapshot }: Planned): PlanWarning[] {
+  if (strategy === 'resource-aware') return [];
+  return snapshot.topologies.flatMap(({ id, name, workers: wanted, executors }): PlanWarning[] => {
+    const running = snapshot.placement.get(id)?.length ?? 0;
+    const possible = Math.min(wanted, executors.length);
+    if (running === 0 || running >= possible) return [];
+    const text = `${name ?? id} has ${running} of ${possible} workers that it wants.`;
+    return [{ rule: 'fewer-workers', subject: id, text }];
+  });
+}
+
+/** Settings that somebody has given and the strategy does not read. */
+function ignoredSettings({ cluster, strategy }: Planned): PlanWarning[] {
+  const warnings: PlanWarning[] = [];
+  if (strategy !== 'balanced') {
+    const given = cluster.topologies.filter(({ given }) => given.has('load-balance.mode'));
+    if (given.length > 0) {
+      warnings.push({
+        rule: 'mode-ignored',
+        subject: null,
+        text: `load-balance.mode is given for ${named(given.map(({ id }) => id))}, but only the strategy balanced reads it; this plan uses ${strategy}.`,
+      });
+    }
+  }
+  if (strategy === 'resource-aware') {
+    const given = cluster.topologies.filter(
+      ({ given, plan }) => given.has('topology.workers') && plan.topologyWorkers > 1,
+    );
+    if (given.length > 0) {
+      warnings.push({
+        rule: 'workers-ignored',
+        subject: null,
+        text: `topology.workers of ${named(given.map(({ id }) => id))} is not read: the strategy resource-aware opens workers by heap.`,
+      });
+    }
+  }
+  return warnings;
+}
+
+function adjustments({ cluster }: Planned): PlanWarning[] {
+  return cluster.topologies.flatMap(({ id, plan }) =>
+    plan.adjustments.map(
+      (text) => ({ rule: 'counts-adjusted', subject: id, text: `${id}: ${text}` }) as const,
+    ),
+  );
+}
+
+function sharedHosts({ snapshot }: Planned): PlanWarning[] {
+  const byHost = new Map<string, number>();
+  for (const { host } of snapshot.supervisors) byHost.set(host, (byHost.get(host) ?? 0) + 1);
+  return [...byHost].flatMap(([host, count]): PlanWarning[] =>
+    count < 2
+      ? []
+      : [
+          {
+            rule: 'shared-host',
+            subject: host,
+            text: `Host ${host} has ${count} supervisors; each counts as a machine of its own.`,
+          },
+        ],
+  );
+}
+
+const MAX_NAMED = 3;
+
+function named(ids: readonly string[]): string {
+  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : '';
+  return `${ids.slice(0, MAX_NAMED).join(', ')}${more}`;
+}
+
+function figure(value: number): string {
+  return Number.isInteger(value) ? String(value) : value.toFixed(2);
+}
