@@ -15,6 +15,7 @@ import {
 import {
   type Assignment,
   executorLoads,
+  type PlacementNeed,
   type RoundSupervisor,
   type RoundTopology,
   schedulingRound,
@@ -28,6 +29,7 @@ import type { ClusterView } from './cluster-view.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
+import { SlotWaits } from './slot-waits.js';
 
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
@@ -55,12 +57,14 @@ export class Rounds {
   readonly #due = new Set<string>();
   /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
   readonly #waiting = new Set<string>();
+  readonly #slotWaits: SlotWaits;
   /** What executors weigh, worked out once for a plan. */
   readonly #loadsOfPlans = new WeakMap<TopologyPlan, (firstTask: number) => number>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
     this.#liveness = new Liveness(options.nowMs());
+    this.#slotWaits = new SlotWaits(options.logger);
   }
 
   /** Leadership has just begun: nobody has been heard of yet. */
@@ -68,6 +72,7 @@ export class Rounds {
     this.#liveness = new Liveness(this.#options.nowMs());
     this.#gone = new Set();
     this.#waiting.clear();
+    this.#slotWaits.clear();
     this.#due.clear();
     this.#isAllDue = true;
   }
@@ -89,6 +94,7 @@ export class Rounds {
 
   forget(topologyId: string): void {
     this.#waiting.delete(topologyId);
+    this.#slotWaits.forget(topologyId);
     this.#due.delete(topologyId);
   }
 
@@ -133,6 +139,16 @@ export class Rounds {
 
   /** Makes the round that is due, if one is, and writes what it decides. @throws what `Coordination` throws */
   async run(): Promise<void> {
+    for (const id of this.#slotWaits.due(this.#options.nowMs())) this.#due.add(id);
+    try {
+      await this.#runDue();
+    } finally {
+      const { nextDueMs } = this.#slotWaits;
+      if (nextDueMs < Infinity) this.#options.wakeIn(Math.max(1, nextDueMs - this.#options.nowMs()));
+    }
+  }
+
+  async #runDue(): Promise<void> {
     if (!this.#isAllDue && this.#due.size === 0) return;
     const { view } = this.#options;
     const isAboutAll = this.#isAllDue;
@@ -183,6 +199,9 @@ export class Rounds {
       supervisors: this.#supervisors(scope),
       topologies,
       strategy: this.#strategy(),
+      ...(this.#options.settings['scheduling.strategy'] === 'balanced'
+        ? { holds: (need) => this.#hold(scope.get(need.topologyId)!, need) }
+        : {}),
     });
     const known = new Set(
       round.topologies
@@ -202,6 +221,10 @@ export class Rounds {
     this.#options.wakeIn(0);
   }
 
+  #hold({ loaded }: KnownTopology, need: PlacementNeed): string | null {
+    return this.#slotWaits.hold(need, loaded!.settings, this.#options.nowMs());
+  }
+
   #isKnownLack(known: KnownTopology, { unplaced, unplacedReason }: TopologyOutcome): boolean {
     return known.unplacedExecutors === unplaced.length && known.unplacedReason === unplacedReason;
   }
@@ -216,6 +239,7 @@ export class Rounds {
       return;
     }
     if (outcome.kind !== 'failed') await this.#options.advance(known, outcome);
+    if (outcome.unplaced.length === 0) this.#slotWaits.forget(known.id);
     if (outcome.unplaced.length > 0 || known.rebalance !== undefined) this.#waiting.add(known.id);
     else this.#waiting.delete(known.id);
   }

@@ -56,6 +56,7 @@ export type {
   SchedulingOutcome,
   TopologyFacts,
   TopologyOutcome,
+  PlacementNeed,
 } from './round-types.js';
 export type { SupervisorUse, WorkerUse } from './resource-use.js';
 export { sharedOnSupervisors, useOfSupervisors, useOfWorkers } from './resource-use.js';
@@ -117,7 +118,8 @@ export {
   tasksBalancedMatcher,
 } from './slot-matching/index.js';
 export type { SlotPoolAction, SlotPoolEvent } from './slot-pool/index.js';
-export { emptySlotPool, planSlotPool, slotPoolDueMs } from './slot-pool/index.js';
+export { emptySlotPool, planSlotPool, slotPoolDueMs, waitForSlots } from './slot-pool/index.js';
+export type { SlotWaitState } from './slot-pool/index.js';
 export type { SlotSharing } from './slot-sharing/index.js';
 export {
   localInputPreferredSharing,

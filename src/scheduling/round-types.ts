@@ -36,12 +36,26 @@ export interface RoundTopology {
   lastHeartbeatMs(firstTask: number): number | undefined;
 }
 
+/** A topology with executors that have no slot, and the slots that it might get. */
+export interface PlacementNeed {
+  readonly topologyId: string;
+  /** Slots that it wants beyond those with executors that are alive. */
+  readonly wanted: number;
+  /** Free slots by supervisor. */
+  readonly free: ReadonlyMap<string, readonly string[]>;
+}
+
 export interface RoundInput {
   readonly nowMs: number;
   readonly supervisors: readonly RoundSupervisor[];
   /** All topologies that run, in any order; slots of others count as free. */
   readonly topologies: readonly RoundTopology[];
   readonly strategy: 'even' | Strategy;
+  /**
+   * Why a topology is not placed yet although it could be, or null: place it. Asked for each that needs a slot; one that is
+   * held keeps what it has. Not given: nobody is held.
+   */
+  readonly holds?: (need: PlacementNeed) => string | null;
   /** Exactly as Storm decides, without Isobar's additions. Default: false. */
   readonly compatibility?: boolean;
 }

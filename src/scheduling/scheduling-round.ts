@@ -18,6 +18,7 @@ import {
 } from './cluster-snapshot.js';
 import { isComplete } from './complete-placement.js';
 import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
+import type { PlannedExecutor } from './executors.js';
 import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText, inOrder } from './order.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
@@ -32,6 +33,7 @@ import type {
 } from './round-types.js';
 import type { LoadBalanceMode } from './resources.js';
 import { changedWorkers } from './start-times.js';
+import { slotsWanted } from './strategies/balanced/slot-groups.js';
 import { evenStrategy } from './strategies/even/even.js';
 import type { SchedulingResult, Unplaced } from './strategies/strategy.js';
 import { validateAssignment } from './validate-assignment.js';
@@ -62,18 +64,24 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
     }
   }
 
-  const { supervisors, hiddenSlots } = visibleSupervisors(input.supervisors, readable, failures);
+  const held = heldBack(input, readable, failures);
+  const placed = readable.filter(({ topology }) => !held.has(topology.id));
+  const { supervisors, hiddenSlots } = visibleSupervisors(
+    input.supervisors,
+    readable,
+    [...failures.values(), ...held.values()].map(({ topology }) => topology),
+  );
   const snapshot: ClusterSnapshot = {
     supervisors,
-    topologies: readable.map(({ topology }) => clusterTopologyOf(topology)),
-    placement: new Map(readable.map(({ topology, alive }) => [topology.id, alive])),
+    topologies: placed.map(({ topology }) => clusterTopologyOf(topology)),
+    placement: new Map(placed.map(({ topology, alive }) => [topology.id, alive])),
   };
-  const shown = rebalanced(snapshot, readable);
+  const shown = rebalanced(snapshot, placed);
   const { result, faults } = decide(input, shown);
 
   const hosts = new Map(input.supervisors.map(({ id, host }) => [id, host]));
   const log: RoundLogLine[] = [];
-  for (const { topology, dead } of readable) {
+  for (const { topology, dead } of placed) {
     const error = faults.get(topology.id);
     if (error !== undefined) failures.set(topology.id, { topology, error, dead });
   }
@@ -85,7 +93,11 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
     unplaced: [],
     unplacedReason: null,
   }));
-  for (const read of readable) {
+  for (const { topology, reason, dead, unplaced } of held.values()) {
+    const unplacedReason = `Topology "${topology.id}" ${reason}`;
+    outcomes.push({ kind: 'unchanged', topologyId: topology.id, dead, unplaced, unplacedReason });
+  }
+  for (const read of placed) {
     const { id } = read.topology;
     if (failures.has(id)) continue;
     const workers = result.placement.get(id) ?? [];
@@ -101,6 +113,54 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   const released = outcomes.some(({ kind, dead }) => kind === 'changed' && dead.length > 0);
   const runAgain = waiting && released && hiddenSlots > 0;
   return { topologies: outcomes, log, runAgain, decided: { snapshot: shown, result } };
+}
+
+interface HeldTopology {
+  readonly topology: RoundTopology;
+  readonly reason: string;
+  readonly dead: readonly DeadExecutor[];
+  readonly unplaced: readonly PlannedExecutor[];
+}
+
+/** Topologies that are to wait, by id. Cost: O(workers), and O(E + S) for each topology that needs a slot. */
+function heldBack(
+  { holds, supervisors }: RoundInput,
+  readable: readonly ReadTopology[],
+  failures: Failures,
+): ReadonlyMap<string, HeldTopology> {
+  const held = new Map<string, HeldTopology>();
+  if (holds === undefined) return held;
+  let free: ReadonlyMap<string, readonly string[]> | undefined;
+  for (const { topology, alive, dead } of readable) {
+    const { executors } = topology.plan;
+    if (alive.reduce((sum, worker) => sum + worker.executors.length, 0) >= executors.length) continue;
+    const wanted = slotsWanted(clusterTopologyOf(topology)) - alive.length;
+    if (wanted <= 0) continue;
+    free ??= freeSlots(supervisors, readable, failures);
+    const reason = holds({ topologyId: topology.id, wanted, free });
+    if (reason === null) continue;
+    const running = new Set(alive.flatMap((worker) => worker.executors.map(([first]) => first)));
+    const unplaced = executors.filter(({ range: [first] }) => !running.has(first));
+    held.set(topology.id, { topology, reason, dead, unplaced });
+  }
+  return held;
+}
+
+/** Slots where something may be placed now and nothing is, by supervisor. */
+function freeSlots(
+  all: readonly RoundSupervisor[],
+  readable: readonly ReadTopology[],
+  failures: Failures,
+): ReadonlyMap<string, readonly string[]> {
+  const failed = [...failures.values()].map(({ topology }) => topology);
+  const { supervisors } = visibleSupervisors(all, readable, failed);
+  const used = new Set(readable.flatMap(({ alive }) => alive.map(slotKey)));
+  return new Map(
+    supervisors.map(({ id, ports }) => [
+      id,
+      ports.map((port) => slotKey({ supervisor: id, port })).filter((slot) => !used.has(slot)),
+    ]),
+  );
 }
 
 /** What strategies see of a topology. */
@@ -188,14 +248,14 @@ function rebalanced(snapshot: ClusterSnapshot, readable: readonly ReadTopology[]
 function visibleSupervisors(
   supervisors: readonly RoundSupervisor[],
   readable: readonly ReadTopology[],
-  failures: Failures,
+  unchanged: readonly RoundTopology[],
 ): { readonly supervisors: ClusterSnapshot['supervisors']; readonly hiddenSlots: number } {
   const hidden = new Set<string>();
   for (const { deadPorts } of readable) {
     for (const [supervisor, ports] of deadPorts)
       for (const port of ports) hidden.add(slotKey({ supervisor, port }));
   }
-  const held = new Set([...failures.values()].flatMap(({ topology }) => readableSlots(topology.stored)));
+  const held = new Set(unchanged.flatMap(({ stored }) => readableSlots(stored)));
   const isNoneHidden = hidden.size === 0 && held.size === 0;
   let hiddenSlots = 0;
   const isOpen = (id: string, port: number): boolean => {

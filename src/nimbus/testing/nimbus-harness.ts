@@ -34,6 +34,9 @@ export const HARNESS_SETTINGS: RawSettings = {
   'nimbus.round-interval': 1000,
   'topology.worker-timeout': 5000,
   'topology.worker-launch-timeout': 20_000,
+  // Tests of other things place at once.
+  'slot.request.max-interval': 0,
+  'slot.wait-timeout': 0,
 };
 
 const STREAM = { name: 'default', fields: [{ name: 'word', kind: 'string', nullable: false }] };

@@ -40,6 +40,11 @@ export function groupable(topology: ClusterTopology): GroupableTopology {
   return { graph, slots, weigh: weigher(graph) };
 }
 
+/** Slots that a topology wants in all. */
+export function slotsWanted(topology: ClusterTopology): number {
+  return Math.min(topology.executors.length, groupable(topology).slots);
+}
+
 /** Groups that need a slot; executors that are in none of them must join a worker of their own topology. */
 export function openGroups(
   { graph, slots: total, weigh }: GroupableTopology,

@@ -1,0 +1,72 @@
+/**
+ * Which topologies wait until they can be placed as a whole, under the strategy `balanced` and the mode `tasks`: placing each
+ * worker as a slot turns up would give the first machine everything.
+ */
+import type { Logger, Settings } from '../base/index.js';
+import { type PlacementNeed, type SlotWaitState, waitForSlots } from '../scheduling/index.js';
+
+export class SlotWaits {
+  readonly #logger: Logger;
+  readonly #waits = new Map<string, SlotWaitState>();
+  /** When a waiting topology must be looked at again, ms. */
+  readonly #dueMs = new Map<string, number>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Waits of topologies that need to be looked at by `nowMs`. */
+  due(nowMs: number): readonly string[] {
+    return [...this.#dueMs].filter(([, dueMs]) => dueMs <= nowMs).map(([id]) => id);
+  }
+
+  /** When the next one is due; Infinity: none is. */
+  get nextDueMs(): number {
+    return Math.min(Infinity, ...this.#dueMs.values());
+  }
+
+  /** Why the topology is not placed now, or null: it is to be placed. */
+  hold({ topologyId, wanted, free }: PlacementNeed, settings: Settings, nowMs: number): string | null {
+    if (settings['load-balance.mode'] !== 'tasks') return null;
+    const before = this.#waits.get(topologyId);
+    const { state, decision } = waitForSlots(
+      before,
+      { wanted, free },
+      {
+        requestMaxIntervalMs: settings['slot.request.max-interval'],
+        requestMaxDelayMs: settings['slot.request.max-delay'],
+        slotWaitTimeoutMs: settings['slot.wait-timeout'],
+      },
+      nowMs,
+    );
+    this.#waits.set(topologyId, state);
+    const waitedMs = nowMs - state.sinceMs;
+    if (before === undefined) this.#logger.info('slots.requested', { topology: topologyId, wanted });
+    if (state.declarations > (before?.declarations ?? 0))
+      this.#logger.info('slots.declared', { topology: topologyId, wanted, waitedMs });
+    if (decision.kind === 'place') {
+      this.#dueMs.delete(topologyId);
+      if (decision.isProvisional && before?.isOver !== true)
+        this.#logger.warn('slots.waited-in-vain', { topology: topologyId, wanted, waitedMs });
+      return null;
+    }
+    this.#dueMs.set(topologyId, decision.dueMs);
+    const timeoutMs = settings['slot.wait-timeout'];
+    const bound =
+      timeoutMs === null
+        ? 'It waits as long as it takes, because slot.wait-timeout is not set.'
+        : `After slot.wait-timeout (${timeoutMs} ms) it is placed on those that are there.`;
+    return `waits to be placed as a whole: ${decision.free} of ${decision.wanted} slots are free. ${bound}`;
+  }
+
+  /** Every executor has a slot, or the topology is gone: the next need is a new one. */
+  forget(topologyId: string): void {
+    this.#waits.delete(topologyId);
+    this.#dueMs.delete(topologyId);
+  }
+
+  clear(): void {
+    this.#waits.clear();
+    this.#dueMs.clear();
+  }
+}
