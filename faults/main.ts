@@ -1,16 +1,20 @@
 /**
  * `npm run -s faults -- NAME --seed S --rounds N --rows R --json`: the accountant.
  *
- * NAME is one of the faults, `all` to take those of `isobar run` in turn, or `dev` for those of a cluster of `isobar dev`.
- * Prints one line a round and a summary; exits with 1 when a row was lost, a round hung, or a healthy worker was restarted.
+ * NAME is one of the faults, `all` to take those of `isobar run` in turn, `dev` for those of a cluster of `isobar dev`, or one
+ * of the rounds of balance (`balance-round.ts`). Prints one line a round and a summary; exits with 1 when a
+ * row was lost, a round hung, or a healthy worker was restarted.
  */
 import { parseArgs } from 'node:util';
+import { BALANCE_FAULTS, type BalanceFault, type BalanceResult, runBalanceRound } from './balance-round.js';
 import { DEV_FAULTS, type DevFault, runDevRound } from './dev-round.js';
 import { FAULTS, runRound, type Fault, type RoundResult } from './round.js';
 
+type Kind = Fault | DevFault | BalanceFault;
+
 function usage(message: string): never {
   console.error(
-    `${message}\nusage: npm run -s faults -- ${[...FAULTS, 'all', ...DEV_FAULTS, 'dev'].join('|')} [--seed S] [--rounds N] [--rows R] [--json]`,
+    `${message}\nusage: npm run -s faults -- ${[...FAULTS, 'all', ...DEV_FAULTS, 'dev', ...BALANCE_FAULTS].join('|')} [--seed S] [--rounds N] [--rows R] [--json]`,
   );
   process.exit(2);
 }
@@ -22,14 +26,35 @@ function wholeNumber(name: string, text: string): number {
   return value;
 }
 
-function kindsOf(name: string): readonly (Fault | DevFault)[] {
+function kindsOf(name: string): readonly Kind[] {
   if (name === 'all') return FAULTS.filter((fault) => fault !== 'none');
   if (name === 'dev') return DEV_FAULTS;
-  return [...FAULTS, ...DEV_FAULTS].filter((fault) => fault === name);
+  return [...FAULTS, ...DEV_FAULTS, ...BALANCE_FAULTS].filter((fault) => fault === name);
 }
 
-function isDevFault(kind: Fault | DevFault): kind is DevFault {
+function isDevFault(kind: Kind): kind is DevFault {
   return DEV_FAULTS.some((fault) => fault === kind);
+}
+
+function isBalanceFault(kind: Kind): kind is BalanceFault {
+  return BALANCE_FAULTS.some((fault) => fault === kind);
+}
+
+function runKind(kind: Kind, round: number, seed: number, rows: number): Promise<RoundResult> {
+  if (isBalanceFault(kind)) return runBalanceRound(round, seed, kind);
+  return isDevFault(kind) ? runDevRound(round, seed, kind, rows) : runRound(round, seed, kind, rows);
+}
+
+/** What only some kinds of rounds say. */
+function extras(result: RoundResult): string {
+  if (!('spreads' in result)) return '';
+  const { spreads, how, balancedAfterMs, movesAtReturn, longestGapMs } = result as BalanceResult;
+  const placed = Object.entries(spreads).map(([when, spread]) => `${when} ${spread.join('/')}`);
+  const after =
+    balancedAfterMs === null ? '' : `, ${how}, balanced ${balancedAfterMs} ms after the third supervisor`;
+  const back =
+    movesAtReturn === null ? '' : `, ${movesAtReturn} moves at its return, longest gap ${longestGapMs} ms`;
+  return `\n  ${placed.join(', ')}${after}${back}`;
 }
 
 async function main(): Promise<void> {
@@ -51,15 +76,13 @@ async function main(): Promise<void> {
   const results: RoundResult[] = [];
   for (let round = 0; round < rounds; round++) {
     const kind = kinds[round % kinds.length]!;
-    const result = isDevFault(kind)
-      ? await runDevRound(round, seed + round, kind, rows)
-      : await runRound(round, seed + round, kind, rows);
+    const result = await runKind(kind, round, seed + round, rows);
     results.push(result);
     if (values.json) console.log(JSON.stringify(result));
     else {
       console.log(
         `round ${round} seed ${result.seed} ${result.fault}: ${result.rows} rows, ${result.lost} lost, ${result.duplicates} duplicates, ` +
-          `recovery ${result.recoveryMs === null ? '–' : `${Math.round(result.recoveryMs)} ms`}, ${result.needlessRestarts} needless restarts` +
+          `recovery ${result.recoveryMs === null ? '–' : `${Math.round(result.recoveryMs)} ms`}, ${result.needlessRestarts} needless restarts${extras(result)}` +
           (result.problem === null ? '' : `\n  PROBLEM: ${result.problem}`),
       );
     }

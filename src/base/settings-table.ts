@@ -111,7 +111,7 @@ export const SETTINGS_TABLE = {
   },
   'slot.wait-timeout': {
     kind: 'duration',
-    default: 3000,
+    default: 5000,
     nullable: true,
     minimum: 0,
     maximum: 86_400_000,

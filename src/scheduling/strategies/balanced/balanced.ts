@@ -17,6 +17,7 @@ import { fairShares } from '../../fair-shares.js';
 import { fillLiveWorkers } from '../even/fill-live-workers.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { machineChoiceOf } from './load-balance-mode.js';
+import { splitWorkers } from './split-workers.js';
 import { groupable, type GroupableTopology, openGroups, type SlotGroup } from './slot-groups.js';
 
 export interface BalancedOptions {
@@ -66,23 +67,25 @@ class BalancedRound {
     const running: RunningGroup[] = [];
     const topologies = [...this.#snapshot.topologies].sort((a, b) => (a.id < b.id ? -1 : 1));
     const shares = this.#fairShares(topologies);
+    const growth = this.#growth(topologies, shares);
     for (const topology of topologies) {
       const { id } = topology;
       const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
       const mode = topology.balance?.mode ?? this.#options.mode;
-      const workers = this.#cluster.workersOf(id);
       try {
-        const sharing = topology.balance?.sharing ?? this.#options.sharing;
         const own = this.#groupable.get(id)!;
+        const open = byMode.get(mode) ?? [];
+        byMode.set(mode, open);
+        for (const group of this.#split(id, own, growth.get(id) ?? 0)) open.push({ topologyId: id, group });
+        const workers = this.#cluster.workersOf(id);
+        const sharing = topology.balance?.sharing ?? this.#options.sharing;
         const movable = isAsked && mode === 'tasks';
         for (const worker of workers) {
           const group = own.weigh(worker.executors);
           const isMovable = movable && group.isMovable && this.#cluster.isAssignable(worker);
           running.push({ topologyId: id, worker, group: { ...group, isMovable } });
         }
-        if (!isAsked) continue;
-        const open = byMode.get(mode) ?? [];
-        byMode.set(mode, open);
+        if (!isAsked || growth.has(id)) continue;
         const rules = {
           mode,
           maxSlots: workers.length + (shares.get(id) ?? 0),
@@ -111,6 +114,40 @@ class BalancedRound {
       return [[id, slots - this.#cluster.assignedWorkers(id)]];
     });
     return fairShares(wanted, this.#cluster.freeSlotCount);
+  }
+
+  /**
+   * New slots for topologies all of whose executors run, in fewer workers than they want, because there were no more slots
+   * when they were placed; what nobody needs more.
+   */
+  #growth(
+    topologies: readonly ClusterTopology[],
+    shares: ReadonlyMap<string, number>,
+  ): ReadonlyMap<string, number> {
+    const { improves, moveBudget, mode: clusterMode } = this.#options;
+    if (!improves || moveBudget === 0) return new Map();
+    let free = this.#cluster.freeSlotCount;
+    for (const share of shares.values()) free -= share;
+    const wanted = topologies.flatMap(({ id, executors, balance }): (readonly [string, number])[] => {
+      const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
+      if (!isAsked || (balance?.mode ?? clusterMode) !== 'tasks' || this.#cluster.hasUnassigned(id)) return [];
+      const workers = this.#cluster.assignedWorkers(id);
+      const lack = Math.min(executors.length, this.#groupable.get(id)!.slots) - workers;
+      return workers > 0 && lack > 0 ? [[id, Math.min(lack, moveBudget)]] : [];
+    });
+    return new Map([...fairShares(wanted, Math.max(0, free))].filter(([, count]) => count > 0));
+  }
+
+  /** Groups taken out of the running workers of a topology for so many new slots. */
+  #split(id: string, own: GroupableTopology, count: number): readonly SlotGroup[] {
+    if (count === 0) return [];
+    const workers = this.#cluster.workersOf(id).filter((worker) => this.#cluster.isAssignable(worker));
+    const { kept, groups } = splitWorkers(own, workers, count);
+    for (const { executors, ...slot } of kept) {
+      this.#cluster.freeSlot(slot);
+      this.#cluster.assign(slot, id, executors);
+    }
+    return groups;
   }
 
   /** Machines are chosen by slots in use; groups go to their slots in order, machine by machine. */
