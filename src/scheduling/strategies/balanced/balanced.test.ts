@@ -86,6 +86,69 @@ describe('the strategy balanced', () => {
     expect(again.placement).toEqual(back.placement);
   });
 
+  describe('a topology that was placed on fewer slots than it wants', () => {
+    const fixedSource = {
+      ...pipeline,
+      components: pipeline.components!.map((one) => ({ ...one, isMovable: one.kind === 'bolt' })),
+    };
+    /** Rounds until nothing changes; resolves to the placement, and to how many rounds changed something. */
+    function untilRest(
+      slots: readonly number[],
+      topology: ClusterTopology,
+      placement: ClusterSnapshot['placement'],
+      options = TASKS,
+    ): { readonly workers: readonly PlacedWorker[]; readonly rounds: number } {
+      let workers = placement.get(topology.id) ?? [];
+      for (let rounds = 0; ; rounds++) {
+        const next = balancedStrategy(options)(
+          clusterOf(slots, [topology], new Map([[topology.id, workers]])),
+        );
+        expect(next.unplaced.size).toBe(0);
+        const found = next.placement.get(topology.id)!;
+        if (JSON.stringify(found) === JSON.stringify(workers)) return { workers, rounds };
+        workers = found;
+        if (rounds > 20) throw new Error('does not come to rest');
+      }
+    }
+
+    it.each([1, 3])('spreads over all that it wants when they come, from %d slots', (few) => {
+      const before = balancedStrategy(TASKS)(clusterOf([few, -1, -1], [fixedSource]));
+      expect(before.placement.get('t')).toHaveLength(few);
+      const { workers } = untilRest([3, 3, 3], fixedSource, before.placement);
+      expect(executorsPerMachine(workers)).toEqual({ m0: 4, m1: 4, m2: 4 });
+      expect(workers).toHaveLength(6);
+      expect(workers.map(({ executors }) => executors.length)).toEqual([2, 2, 2, 2, 2, 2]);
+      // Its sources are where they were.
+      const sources = new Set(
+        fixedSource.executors.filter(({ component }) => component === 'source').map(({ range }) => range[0]),
+      );
+      const placesOf = (all: readonly PlacedWorker[]): string[] =>
+        all.flatMap(({ supervisor, port, executors }) =>
+          executors
+            .filter(([first]) => sources.has(first))
+            .map(([first]) => `${first} ${supervisor}:${port}`),
+        );
+      expect(placesOf(workers)).toEqual(placesOf(before.placement.get('t')!));
+    });
+
+    it('takes no slot that another topology needs, and goes no further than its budget in a round', () => {
+      const before = balancedStrategy(TASKS)(clusterOf([1, -1], [fixedSource]));
+      const other = topologyOf('u', { x: 2 });
+      const { placement } = balancedStrategy(TASKS)(
+        clusterOf([1, 3], [fixedSource, other], before.placement),
+      );
+      expect([placement.get('t')!.length, placement.get('u')!.length]).toEqual([2, 2]);
+      const { rounds } = untilRest([3, 3, 3], fixedSource, before.placement, { ...TASKS, moveBudget: 2 });
+      expect(rounds).toBeGreaterThan(2);
+    });
+
+    it('stays as it is where nothing may move by itself', () => {
+      const before = balancedStrategy(TASKS)(clusterOf([2, -1], [fixedSource]));
+      const still = balancedStrategy({ ...TASKS, moveBudget: 0 });
+      expect(still(clusterOf([2, 4], [fixedSource], before.placement)).placement).toEqual(before.placement);
+    });
+  });
+
   it('never moves what may not move, and balances around it', () => {
     const stateful = {
       ...pipeline,

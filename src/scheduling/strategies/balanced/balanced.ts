@@ -130,7 +130,8 @@ class BalancedRound {
     for (const share of shares.values()) free -= share;
     const wanted = topologies.flatMap(({ id, executors, balance }): (readonly [string, number])[] => {
       const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
-      if (!isAsked || (balance?.mode ?? clusterMode) !== 'tasks' || this.#cluster.hasUnassigned(id)) return [];
+      if (!isAsked || (balance?.mode ?? clusterMode) !== 'tasks' || this.#cluster.hasUnassigned(id))
+        return [];
       const workers = this.#cluster.assignedWorkers(id);
       const lack = Math.min(executors.length, this.#groupable.get(id)!.slots) - workers;
       return workers > 0 && lack > 0 ? [[id, Math.min(lack, moveBudget)]] : [];

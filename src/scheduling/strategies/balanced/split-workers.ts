@@ -72,7 +72,11 @@ function takeFrom(
     let weight = 0;
     for (;;) {
       const left = part.executors.filter((range) => !taken.includes(range));
-      const next = nextToTake(left.filter((range) => isFree(range) && loadOf(range) > 0), left, vertexOf);
+      const next = nextToTake(
+        left.filter((range) => isFree(range) && loadOf(range) > 0),
+        left,
+        vertexOf,
+      );
       if (next === undefined || left.length <= 1) break;
       const after = weight + loadOf(next);
       if (part.load - after < after || after - goal > goal - weight) break;
