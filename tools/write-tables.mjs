@@ -1,5 +1,6 @@
-// Writes docs/errors.md and docs/settings.md from the tables in the code. Run after `npm run build`.
-import { writeFileSync } from 'node:fs';
+// Writes docs/errors.md and docs/settings.md, and the table in docs/metrics.md, from the tables in the code. Run after `npm run build`.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { METRICS_TABLE } from '../dist/api/index.js';
 import { ERROR_TABLE, SETTINGS_TABLE } from '../dist/base/index.js';
 
 const cell = (text) => String(text).replaceAll('|', '\\|');
@@ -51,4 +52,15 @@ ${Object.entries(SETTINGS_TABLE)
   )
   .join('\n')}
 `,
+);
+
+const metrics = new URL('../docs/metrics.md', import.meta.url);
+const rows = Object.entries(METRICS_TABLE).map(
+  ([name, { type, labels, what }]) =>
+    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${cell(what)} |`,
+);
+const text = readFileSync(metrics, 'utf8');
+writeFileSync(
+  metrics,
+  `${text.slice(0, text.indexOf('| metric |'))}| metric | type | labels | meaning |\n|---|---|---|---|\n${rows.join('\n')}\n`,
 );

@@ -30,5 +30,7 @@ export type {
   TopologyTotals,
   WorkerStatus,
 } from './contract.js';
+export { METRICS_TABLE } from './metrics/metrics-table.js';
+export { serveMetrics } from './metrics/metrics-server.js';
 export type { ControlClient } from './control-socket.js';
 export { connectControl, serveControl } from './control-socket.js';

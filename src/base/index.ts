@@ -14,6 +14,7 @@ export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
 export type { SketchPairs } from './latency-sketch.js';
 export {
+  bucketMicros,
   mergeSketches,
   SKETCH_BUCKETS,
   sketchBucket,

@@ -504,6 +504,21 @@ export const SETTINGS_TABLE = {
     scope: 'cluster',
     what: 'File with the credentials for ZooKeeper in one line, `user:password`; not set: none, and everybody may write.',
   },
+  'metrics.address': {
+    kind: 'string',
+    default: '127.0.0.1',
+    scope: 'cluster',
+    what: 'Address at which Nimbus serves metrics. Nobody is asked who he is there: keep it to loopback or a network of your own.',
+  },
+  'metrics.port': {
+    kind: 'integer',
+    default: 9475,
+    nullable: true,
+    minimum: 0,
+    maximum: 65_535,
+    scope: 'cluster',
+    what: 'Port at which Nimbus serves metrics (`GET /metrics`), 0: any free one; not set: none. `isobar run` serves none unless it is given.',
+  },
   'log.level': {
     kind: 'choice',
     default: 'info',

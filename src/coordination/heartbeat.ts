@@ -32,6 +32,11 @@ export interface ThreadReport {
   readonly lagMs: number;
   readonly executors: readonly ExecutorRange[];
   readonly restarts: number;
+  /** Milliseconds in which its event loop was not idle, since it started. Absent, as the next two: not known. */
+  readonly activeMs?: number;
+  /** Collections of garbage since it started, and the time that they took, ms. */
+  readonly collections?: number;
+  readonly collectionMs?: number;
 }
 
 /** Totals of one task since its worker started, and its depths now. */
@@ -49,6 +54,9 @@ export interface TaskReport {
   readonly deadLetters: number;
   /** Spouts, acking on: rows without a position that nobody would emit again if they failed. */
   readonly unreplayable: number;
+  /** As in {@link TaskCounts}. */
+  readonly busyMs?: number;
+  readonly blockedMs?: number;
   readonly queued: number;
   /** Trees rooted at this task that are not complete. */
   readonly pending: number;
@@ -61,6 +69,8 @@ export interface TaskReport {
   readonly movable?: boolean;
   /** It takes rows; false: it is being started. Absent: true. */
   readonly isRunning?: boolean;
+  /** Spouts: rows that the source has yet to give. Absent: it does not say. */
+  readonly lag?: number;
 }
 
 /** Counts of tasks. */
@@ -73,6 +83,10 @@ export interface TaskCounts {
   readonly replayed: number;
   readonly deadLetters: number;
   readonly unreplayable: number;
+  /** Milliseconds in which executors ran rows, at the first task of each. Absent, as the next: not known. */
+  readonly busyMs?: number;
+  /** Milliseconds in which they had rows and their receivers took none; looked at a few times a second. */
+  readonly blockedMs?: number;
 }
 
 export type { SketchPairs } from '../base/index.js';

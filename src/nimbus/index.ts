@@ -23,3 +23,4 @@ export type { ClusterSummary, DesiredAndActual, LastChange, TopologySummary } fr
 export { idNameOf } from './submission.js';
 export type { LifeResult, SubmitRequest, SubmitResult } from './topology-requests.js';
 export type { ComponentTotals } from './totals.js';
+export type { NimbusCounts } from './work-counts.js';

@@ -47,6 +47,7 @@ import {
   type SubmitResult,
   TopologyRequests,
 } from './topology-requests.js';
+import { type NimbusCounts, WorkCounts } from './work-counts.js';
 import { WakeableLoop } from './wakeable-loop.js';
 
 const RETRY_MS = 200;
@@ -79,6 +80,8 @@ export interface TopologyDetail {
 export interface Nimbus {
   readonly id: string;
   readonly isLeader: boolean;
+  /** What it has decided since it started. */
+  readonly counts: NimbusCounts;
   /**
    * Checks and stores a topology; it is placed at once.
    *
@@ -141,6 +144,7 @@ class RunningNimbus implements Nimbus {
   readonly #moves: TopologyMoves;
   readonly #requests: TopologyRequests;
   readonly #serial = new Serial();
+  readonly #work = new WorkCounts();
   /** Nimbus's own time, ms: as far from the epoch as the wall clock was at the start, and never jumping since. */
   readonly #epochMs: number;
   #isLeader = false;
@@ -174,6 +178,7 @@ class RunningNimbus implements Nimbus {
     this.#view = new ClusterView({ coordination, blobStore, settings, logger });
     this.#lastReports = new LastReportDesk(coordination);
     this.#rounds = new Rounds({
+      work: this.#work,
       coordination,
       view: this.#view,
       settings,
@@ -204,6 +209,10 @@ class RunningNimbus implements Nimbus {
       randomBytes: (count) => options.randomBytes(count),
       refresh: () => this.#loop.nextStep(),
     });
+  }
+
+  get counts(): NimbusCounts {
+    return this.#work.counts;
   }
 
   get isLeader(): boolean {

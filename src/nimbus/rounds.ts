@@ -30,6 +30,7 @@ import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
 import { SlotWaits } from './slot-waits.js';
+import type { WorkCounts } from './work-counts.js';
 
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
@@ -41,6 +42,7 @@ export interface RoundsOptions {
   readonly view: ClusterView;
   readonly settings: Settings;
   readonly logger: Logger;
+  readonly work: WorkCounts;
   /** Nimbus's own time, ms; never jumps. */
   nowMs(): number;
   /** Another step is due in so many ms at the latest. */
@@ -162,8 +164,10 @@ export class Rounds {
         .filter((known) => known !== undefined && isPlaced(known))
         .map((known) => [known!.id, known!]),
     );
+    const startMs = this.#options.nowMs();
     try {
       await this.#decide(scope);
+      this.#options.work.noteRound(this.#options.nowMs() - startMs);
     } catch (error) {
       for (const id of ids) this.#due.add(id);
       this.#isAllDue ||= isAboutAll;
@@ -265,6 +269,7 @@ export class Rounds {
       return false;
     }
     view.setAssignment(known, assignment);
+    this.#options.work.noteAssignment(before, assignment);
     const kept = new Set(assignment.slots.map(({ supervisor, port }) => `${supervisor}:${port}`));
     const isFreed = before?.slots.some(({ supervisor, port }) => !kept.has(`${supervisor}:${port}`)) ?? false;
     if (isFreed) {

@@ -375,6 +375,8 @@ function noTotals(component: string): ComponentTotals {
     replayed: 0,
     deadLetters: 0,
     unreplayable: 0,
+    busyMs: 0,
+    blockedMs: 0,
     executeMicros: NO_SKETCH,
     completeMicros: NO_SKETCH,
     failures: {},

@@ -30,6 +30,9 @@ export interface ComponentTotals {
   readonly deadLetters: number;
   /** Rows of a spout that nobody would emit again if they failed; counted where acking is on. */
   readonly unreplayable: number;
+  /** Milliseconds in which executors ran rows, and in which they had some and could not send on. */
+  readonly busyMs: number;
+  readonly blockedMs: number;
   readonly executeMicros: SketchPairs;
   readonly completeMicros: SketchPairs;
   /** By reason. */
@@ -69,6 +72,8 @@ const COUNTS = [
   'replayed',
   'deadLetters',
   'unreplayable',
+  'busyMs',
+  'blockedMs',
 ] as const;
 
 export class TotalsBook {
@@ -168,7 +173,7 @@ function ofComponent(
     // What tasks have counted here that have moved away stays; at their new place they count from zero.
     COUNTS.map((name) => [
       name,
-      tasks.reduce((sum, task) => sum + task[name], report?.departed?.[name] ?? 0),
+      tasks.reduce((sum, task) => sum + (task[name] ?? 0), report?.departed?.[name] ?? 0),
     ]),
   ) as Record<(typeof COUNTS)[number], number>;
   return {
@@ -193,7 +198,11 @@ function sumComponents(all: readonly ComponentTotals[]): readonly ComponentTotal
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([component, list]) => {
       const sums = Object.fromEntries(
-        COUNTS.map((name) => [name, list.reduce((sum, totals) => sum + totals[name], 0)]),
+        // Totals that an older version has stored lack some.
+        COUNTS.map((name) => [
+          name,
+          list.reduce((sum, totals) => sum + ((totals[name] as number | undefined) ?? 0), 0),
+        ]),
       ) as Record<(typeof COUNTS)[number], number>;
       return {
         component,

@@ -14,7 +14,17 @@ import { IsobarError, sketchBucket } from '../base/index.js';
 import { EXTRA_MARK, SUBSCRIPTION_MASK } from '../messaging/index.js';
 import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
-import { C_ACKED, C_ENDED, C_EXECUTED, C_QUEUED, P_CALLS, P_IN_CALL, P_TASK } from './counters.js';
+import {
+  C_ACKED,
+  C_BLOCKED_MS,
+  C_BUSY_MS,
+  C_ENDED,
+  C_EXECUTED,
+  C_QUEUED,
+  P_CALLS,
+  P_IN_CALL,
+  P_TASK,
+} from './counters.js';
 import { reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
 import { Gate, isBlocked, NO_ROUTES_YET } from './link.js';
 import type { Edge } from './outputs.js';
@@ -261,11 +271,24 @@ export class BoltExecutor implements LocalTarget {
     }
     this.#grantTaken();
     if (done > 0) {
-      const perRowMs = (performance.now() - startMs) / done;
+      const spentMs = performance.now() - startMs;
+      const perRowMs = spentMs / done;
+      this.#addTo(C_BUSY_MS, spentMs);
       this.#checkMask = perRowMs > 0.02 ? 0 : 31;
       this.#updateOwnGates();
     }
     return done;
+  }
+
+  /** For the time since the last look: were there rows, and receivers that took none? */
+  noteBlocked(elapsedMs: number): void {
+    const isHeldUp = isBlocked(this.#gates) || isBlocked(this.#cycleGates);
+    if (isHeldUp && this.queued > 0) this.#addTo(C_BLOCKED_MS, elapsedMs);
+  }
+
+  #addTo(counter: number, value: number): void {
+    const first = this.tasks[0];
+    if (first !== undefined) first.counters[counter]! += value;
   }
 
   /** Milliseconds of the clock at which the next tick is due. */

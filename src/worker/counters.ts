@@ -31,7 +31,13 @@ export const C_TREES = 22;
 export const C_UNREPLAYABLE = 23;
 /** Flag: the task can be moved without losing what it knows. */
 export const C_MOVABLE = 24;
-export const COUNTER_FIELDS = 26;
+/** Milliseconds in which its executor ran rows, kept at the executor's first task. */
+export const C_BUSY_MS = 25;
+/** Milliseconds in which its executor had rows and its receivers took none, kept at the executor's first task. */
+export const C_BLOCKED_MS = 26;
+/** Spouts: rows that the source has yet to give, as it says, and one more; 0: it does not say. */
+export const C_LAG = 27;
+export const COUNTER_FIELDS = 28;
 
 /** Reasons in the order of their places and of their codes on the wire. */
 export const FAILURE_REASONS = ['user', 'timeout', 'lost', 'moved', 'overflow'] as const;
@@ -64,4 +70,7 @@ export const P_IN_CALL = 2;
 export const P_LAG_MS = 3;
 /** Rises with each turn of the loop. */
 export const P_TURNS = 4;
+/** Collections of garbage in the thread, and the time that they took. */
+export const P_COLLECTIONS = 5;
+export const P_COLLECTION_MS = 6;
 export const PROGRESS_WORDS = 8;

@@ -63,6 +63,7 @@ export class ExecutorThread {
   #isFlushAsked = false;
   #drainOrigin: number | null = null;
   #nextMaintenanceMs = 0;
+  #maintainedMs = performance.now();
   /** Nothing has happened since the last maintenance, and nothing is pending. */
   #isCalm = false;
   #lastReport = '';
@@ -366,12 +367,16 @@ export class ExecutorThread {
     const { bolts, spouts } = this.#tasks;
     this.#isCalm = bolts.every((bolt) => bolt.isCalm) && spouts.every((spout) => spout.isCalm);
     this.#nextMaintenanceMs = nowMs + (this.#isCalm ? CALM_MS : MAINTENANCE_MS);
+    const elapsedMs = Math.min(nowMs - this.#maintainedMs, CALM_MS);
+    this.#maintainedMs = nowMs;
     for (const bolt of bolts) {
+      bolt.noteBlocked(elapsedMs);
       bolt.updateDepths();
       bolt.expire(nowMs);
     }
     for (const spout of spouts) {
       for (const task of spout.tasks) {
+        task.noteBlocked(elapsedMs);
         task.updateDepths();
         task.retryDeadLetters(nowMs);
       }

@@ -5,7 +5,10 @@
 import type { WorkerHeartbeat } from '../coordination/index.js';
 
 /** Move on by themselves while nothing happens. */
-const RESTLESS: ReadonlySet<string> = new Set(['sequence', 'cpuMicros', 'rssBytes', 'inCallMs', 'ageMs']);
+const RESTLESS: ReadonlySet<string> = new Set([
+  ...['sequence', 'cpuMicros', 'rssBytes', 'inCallMs', 'ageMs'],
+  ...['activeMs', 'collections', 'collectionMs'],
+]);
 
 export class HeartbeatPace {
   readonly #quietIntervalMs: number;

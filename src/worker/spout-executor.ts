@@ -18,6 +18,8 @@ import { TreeLedger } from './acking/tree-ledger.js';
 import { firstSequence, reportUserError, sendEndMarks } from './bolt-task.js';
 import {
   C_ACKED,
+  C_BLOCKED_MS,
+  C_BUSY_MS,
   C_DEAD_LETTERS,
   C_EMITTED,
   C_ENDED,
@@ -326,6 +328,12 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.#updateState();
   }
 
+  /** For the time since the last look: do receivers take no rows? */
+  noteBlocked(elapsedMs: number): void {
+    if (this.#reading && !this.source.ended && isBlocked(this.#gates))
+      this.counters[C_BLOCKED_MS]! += elapsedMs;
+  }
+
   resendEndMarks(): void {
     if (this.#endMarksSent) sendEndMarks(this);
   }
@@ -574,10 +582,12 @@ export class SpoutExecutor {
   run(budgetRows: number): number {
     const share = Math.max(1, Math.floor(budgetRows / this.tasks.length));
     let done = 0;
+    const startMs = performance.now();
     for (let i = 0; i < this.tasks.length; i++) {
       done += this.tasks[(this.#turn + i) % this.tasks.length]!.step(share);
     }
     this.#turn++;
+    if (done > 0) this.tasks[0]!.counters[C_BUSY_MS]! += performance.now() - startMs;
     return done;
   }
 

@@ -8,6 +8,8 @@ import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 import {
   allocateCounters,
   C_ACKED,
+  C_BLOCKED_MS,
+  C_BUSY_MS,
   C_DEAD_LETTERS,
   C_EMITTED,
   C_ENDED,
@@ -15,6 +17,7 @@ import {
   C_FAILED,
   C_FAILURES_BY_REASON,
   C_GENERATION,
+  C_LAG,
   C_MOVABLE,
   C_PENDING,
   C_QUEUED,
@@ -99,7 +102,8 @@ export class TaskBook {
   resetDepths(thread: number): void {
     for (const { block } of this.ofThread(thread)) {
       // A root task that is gone still owes an answer: nobody may take it for complete.
-      for (const field of [C_QUEUED, C_PENDING, C_ENDED, C_STOPPED, C_TREES]) block.counters[field] = 0;
+      for (const field of [C_QUEUED, C_PENDING, C_ENDED, C_STOPPED, C_TREES, C_LAG])
+        block.counters[field] = 0;
     }
   }
 
@@ -129,6 +133,8 @@ export class TaskBook {
         replayed: at(C_REPLAYED),
         deadLetters: at(C_DEAD_LETTERS),
         unreplayable: at(C_UNREPLAYABLE),
+        busyMs: at(C_BUSY_MS),
+        blockedMs: at(C_BLOCKED_MS),
         queued: at(C_QUEUED),
         pending: at(C_PENDING),
         ended: at(C_ENDED) === 1,
@@ -136,6 +142,7 @@ export class TaskBook {
         generation: at(C_GENERATION),
         movable: at(C_MOVABLE) === 1,
         isRunning: state === 'running',
+        ...(at(C_LAG) > 0 ? { lag: at(C_LAG) - 1 } : {}),
       };
     });
   }
@@ -199,6 +206,8 @@ const TOTALS = [
   C_REPLAYED,
   C_DEAD_LETTERS,
   C_UNREPLAYABLE,
+  C_BUSY_MS,
+  C_BLOCKED_MS,
   ...FAILURE_REASONS.flatMap((_, place) => [C_FAILURES_BY_REASON + place, C_REPLAYS_BY_REASON + place]),
 ];
 
@@ -223,6 +232,8 @@ function countsOf({ counters }: CounterBlock): TaskCounts {
     replayed: counters[C_REPLAYED]!,
     deadLetters: counters[C_DEAD_LETTERS]!,
     unreplayable: counters[C_UNREPLAYABLE]!,
+    busyMs: counters[C_BUSY_MS]!,
+    blockedMs: counters[C_BLOCKED_MS]!,
   };
 }
 

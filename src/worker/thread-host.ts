@@ -6,7 +6,7 @@ import { Worker as Thread } from 'node:worker_threads';
 import type { LongCall, ThreadReport } from '../coordination/index.js';
 import { allocateRing, Doorbell, RingReader, RingWriter } from '../messaging/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
-import { PROGRESS_WORDS } from './counters.js';
+import { P_COLLECTION_MS, P_COLLECTIONS, PROGRESS_WORDS } from './counters.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
 import { ThreadWatch, type ThreadObservation } from './thread-watch.js';
 import { callIn } from './user-calls.js';
@@ -98,6 +98,15 @@ export class ThreadHost {
     return callIn(this.#progress) !== null;
   }
 
+  /** What the thread has taken since it started. */
+  usage(): Required<Pick<ThreadReport, 'activeMs' | 'collections' | 'collectionMs'>> {
+    return {
+      activeMs: this.#thread.performance.eventLoopUtilization().active,
+      collections: this.#progress[P_COLLECTIONS]!,
+      collectionMs: this.#progress[P_COLLECTION_MS]!,
+    };
+  }
+
   post(message: ToThread): void {
     if (!this.gone) this.#thread.postMessage(message);
   }
@@ -163,5 +172,6 @@ export function threadReport(
     lagMs,
     executors,
     restarts,
+    ...host.usage(),
   };
 }

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
@@ -21,6 +22,7 @@ import {
 } from '../topology/index.js';
 import { EdgeIds } from './acking/edge-ids.js';
 import { createAloneMarks } from './crash-record.js';
+import { P_COLLECTION_MS, P_COLLECTIONS } from './counters.js';
 import { createFactory } from './executor-factory.js';
 import { ExecutorThread } from './executor-thread.js';
 import { ThreadContext } from './thread-context.js';
@@ -84,6 +86,7 @@ async function main(): Promise<void> {
     }),
   );
   process.on('exit', () => capture.flush());
+  countCollections(progress);
   let topology: BuiltTopology;
   try {
     topology = await loadTopology();
@@ -141,6 +144,18 @@ async function main(): Promise<void> {
   await thread.run();
   factory.abort.abort();
   port.close();
+}
+
+/** Adds up collections of garbage for the worker's main thread to read. */
+function countCollections(progress: Int32Array): void {
+  let totalMs = 0;
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) {
+      progress[P_COLLECTIONS]!++;
+      totalMs += duration;
+    }
+    progress[P_COLLECTION_MS] = Math.round(totalMs);
+  }).observe({ entryTypes: ['gc'] });
 }
 
 main().catch(crash);

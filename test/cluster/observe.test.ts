@@ -59,7 +59,7 @@ async function eventually<T>(what: string, look: () => Promise<T | undefined>): 
 
 describe('a running topology', () => {
   it('is looked into with commands', async () => {
-    const run = workshop.start(['run', 'app.ts', '--json', '--no-check']);
+    const run = workshop.start(['run', 'app.ts', '--json', '--no-check', '-s', 'metrics.port=0']);
     await eventually('rows', async () => {
       if (run.child.exitCode !== null)
         throw new Error(
@@ -98,5 +98,25 @@ describe('a running topology', () => {
       answers: [{ code: 'TOPOLOGY_NOT_ALIVE' }],
     });
     expect(await ask('logs', 'numbers', '--since', 'soon')).toMatchObject({ code: 2 });
+
+    // Metrics: the place that was chosen is in the daemon's log.
+    const served = (await ask('logs', '--daemon', 'daemon')).answers.find(
+      ({ message }) => message === 'metrics.served',
+    );
+    const { url } = served?.['fields'] as { url: string };
+    const metrics = await eventually('metrics of a second report', async () => {
+      const text = await (await fetch(url)).text();
+      return /isobar_component_failed_rows_total\{[^}]*"sink"[^}]*\} [1-9]/.test(text) ? text : undefined;
+    });
+    for (const pattern of [
+      /^isobar_nimbus_leader 1$/m,
+      /^isobar_topology_ready\{topology="numbers"\} 1$/m,
+      /^isobar_component_complete_seconds_count\{.*"numbers"\} [1-9]/m,
+      /^isobar_component_busy_seconds_total\{.*"sink"\} (?!0$)/m,
+      /^isobar_thread_active_seconds_total\{.*thread="0"\} (?!0$)/m,
+      /^isobar_thread_collections_total\{.*thread="0"\} [1-9]/m,
+      /^isobar_worker_resident_bytes\{.*\} [1-9]/m,
+    ])
+      expect(metrics).toMatch(pattern);
   }, 180_000);
 });

@@ -28,6 +28,7 @@ export interface FakeAnswers {
 export class FakeNimbus implements Nimbus {
   readonly id = 'n1';
   isLeader = true;
+  counts = { rounds: 0, roundMs: 0, assignments: 0, movedTasks: 0, startedWorkers: 0 };
   /** Requests with their values, in order. */
   readonly asked: unknown[][] = [];
   readonly answers: FakeAnswers = {};

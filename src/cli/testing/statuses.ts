@@ -19,6 +19,8 @@ export function component(
     replayed: 0,
     deadLetters: 0,
     unreplayable: 0,
+    busyMs: 0,
+    blockedMs: 0,
     queued: 0,
     pending: 0,
     endedTasks: 0,

@@ -1,6 +1,6 @@
 /** Nimbus as a daemon: connected to the coordinator, with its blobs, answering commands at the control socket. */
 import { randomBytes } from 'node:crypto';
-import { serveControl } from '../../api/index.js';
+import { serveControl, serveMetrics } from '../../api/index.js';
 import { Shutdown } from '../../base/index.js';
 import { createBlobStore, startNimbus } from '../../nimbus/index.js';
 import { connectPatiently } from './connect-patiently.js';
@@ -32,6 +32,11 @@ export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<D
     shutdown.add('nimbus', () => nimbus.close());
     const control = await serveControl(controlSocket, nimbus, logger);
     shutdown.add('control', () => control.close());
+    const { 'metrics.address': address, 'metrics.port': port } = settings;
+    if (port !== null) {
+      const metrics = await serveMetrics({ nimbus, address, port, clock, logger });
+      shutdown.add('metrics', () => metrics.close());
+    }
     return { close: () => shutdown.close() };
   } catch (error) {
     await shutdown.close();

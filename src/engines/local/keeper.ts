@@ -97,7 +97,8 @@ class Keeper implements LocalCluster {
     });
     this.#launchPath = join(this.directory.path, 'daemon.json');
     // Nothing of what a topology prints is left out where somebody watches it.
-    const settings = { 'log.rate-limit': null, ...options.settings };
+    // Runs are many at once, and each ends with its topology: who wants metrics of one says where.
+    const settings = { 'log.rate-limit': null, 'metrics.port': null, ...options.settings };
     const launch: DaemonLaunch = { directory: this.directory, settings, keeper };
     writeFileSync(this.#launchPath, JSON.stringify(launch));
     this.#state = this.#spawn();
