@@ -10,6 +10,7 @@ import type {
   LifeResult,
   RebalanceRequest,
   RebalanceResult,
+  SchedulingPicture,
   SettingValue,
   SubmitRequest,
   SubmitResult,
@@ -30,6 +31,7 @@ export type {
   PlacementChanges,
   RebalanceRequest,
   RebalanceResult,
+  SchedulingPicture,
   SettingOrigin,
   SettingValue,
   SlotStatus,
@@ -84,6 +86,8 @@ export interface ControlRequests {
   readonly status: { readonly body: null; readonly answer: ClusterStatus };
   readonly supervisors: { readonly body: null; readonly answer: readonly SupervisorStatus[] };
   readonly list: { readonly body: null; readonly answer: ClusterSummary };
+  /** What a scheduling round would start from. */
+  readonly picture: { readonly body: null; readonly answer: SchedulingPicture };
   readonly describe: { readonly body: string; readonly answer: TopologyDetail };
   /** null: the cluster's. */
   readonly config: { readonly body: string | null; readonly answer: readonly SettingValue[] };

@@ -76,6 +76,7 @@ function handlersOf(nimbus: Nimbus): Handlers {
     status: () => nimbus.status(),
     supervisors: () => nimbus.supervisors(),
     list: () => nimbus.list(),
+    picture: () => nimbus.picture(),
     describe: (name) => nimbus.describe(name),
     config: (name) => nimbus.config(name),
   };

@@ -17,6 +17,7 @@ export type {
   PlacementChanges,
   RebalanceRequest,
   RebalanceResult,
+  SchedulingPicture,
   SettingOrigin,
   SettingValue,
   SlotStatus,

@@ -48,6 +48,7 @@ const SHAPES = {
   status: z.unknown(),
   supervisors: z.unknown(),
   list: z.unknown(),
+  picture: z.unknown(),
   describe: name,
   config: name.nullable(),
 } as const satisfies Record<keyof ControlRequests, z.ZodType>;

@@ -7,6 +7,7 @@ export type { PhaseInput } from './phases.js';
 export type { Place, PlacementChanges, TaskMove } from './placement-changes.js';
 export type { RebalanceRequest, RebalanceResult } from './rebalance.js';
 export { checkRebalance, desiredAfter } from './rebalance.js';
+export type { SchedulingPicture } from './scheduling-picture.js';
 export type { SettingOrigin, SettingValue } from './setting-values.js';
 export type {
   ClusterStatus,

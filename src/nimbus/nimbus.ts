@@ -28,6 +28,7 @@ import { checkRebalance, desiredAfter, type RebalanceRequest, type RebalanceResu
 import { areWorkersGone, removeTopology } from './removal.js';
 import { TopologyMoves } from './moves/topology-moves.js';
 import { Rounds } from './rounds.js';
+import type { SchedulingPicture } from './scheduling-picture.js';
 import { Serial } from './serial.js';
 import { type SettingValue, settingValues } from './setting-values.js';
 import {
@@ -117,6 +118,8 @@ export interface Nimbus {
   /** Supervisors that are there, or have left reports, by id. */
   supervisors(): Promise<readonly SupervisorStatus[]>;
   list(): Promise<ClusterSummary>;
+  /** What a scheduling round would start from. */
+  picture(): Promise<SchedulingPicture>;
   /** Everything about one topology, alive or ended. @throws TOPOLOGY_NOT_ALIVE */
   describe(name: string): Promise<TopologyDetail>;
   /** Every setting of a topology, or of the cluster. @throws TOPOLOGY_NOT_ALIVE, and why it could not be loaded */
@@ -325,6 +328,11 @@ class RunningNimbus implements Nimbus {
   async supervisors(): Promise<readonly SupervisorStatus[]> {
     await this.#untilLeading();
     return supervisorStatuses(this.#view.supervisors, this.#view.heartbeats);
+  }
+
+  async picture(): Promise<SchedulingPicture> {
+    await this.#untilLeading();
+    return this.#rounds.picture();
   }
 
   async list(): Promise<ClusterSummary> {

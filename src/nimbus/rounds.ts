@@ -31,11 +31,14 @@ import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
 import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
+import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
 /** Requests to the coordinator, one after the other, in which a worker that has lost its supervisor surely announces itself. */
 const ANNOUNCE_TURNS = 20;
+
+const BYTES_OF_MB = 1_048_576;
 
 export interface RoundsOptions {
   readonly coordination: Coordination;
@@ -187,6 +190,19 @@ export class Rounds {
     return topologies[0]!;
   }
 
+  /** What the next round about all topologies would start from; nothing is decided. */
+  picture(): SchedulingPicture {
+    const { view, settings } = this.#options;
+    const nowMs = this.#options.nowMs();
+    const scope = new Map([...view.topologies].filter(([, known]) => isPlaced(known)));
+    const topologies = [...scope.values()].flatMap((known) => {
+      if (known.loaded === undefined) return [];
+      return picturedTopology(known, this.#roundTopology(known, known.loaded), nowMs) ?? [];
+    });
+    const supervisors = this.#supervisors(scope);
+    return { nowMs, settings: picturedSettings(settings), supervisors, topologies };
+  }
+
   #strategy(): Strategy {
     const { settings } = this.#options;
     return strategyNamed(settings['scheduling.strategy'], settings);
@@ -287,6 +303,7 @@ export class Rounds {
       settings,
       // Where it is headed: what is under way is not decided again.
       stored: assignment === undefined ? undefined : placedPart(destinationOf(assignment)),
+      facts: { name: known.record.name },
       lastHeartbeatMs: this.#lastHeartbeats(known, settings),
       ...(rebalance === undefined ? {} : { rebalance }),
     };
@@ -303,11 +320,12 @@ export class Rounds {
       // What a topology is about to give up is still its own.
       return scope.size === 1 || isHeadedFor(holder, slot);
     };
-    const present = view.supervisors.map(({ id, host, ports }) => {
+    const present = view.supervisors.map(({ id, host, rack, ports, cores, memoryBytes }) => {
       const [open, held] = [[] as number[], [] as number[]];
       for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
       const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
-      return { id, host, ports: open, otherLoad };
+      const resources = { cpuPercent: cores * 100, memoryMb: memoryBytes / BYTES_OF_MB };
+      return { id, host, rack, ports: open, otherLoad, resources };
     });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
   }

@@ -7,6 +7,7 @@ import type {
   Nimbus,
   RebalanceRequest,
   RebalanceResult,
+  SchedulingPicture,
   SettingValue,
   SubmitRequest,
   SubmitResult,
@@ -21,6 +22,7 @@ export interface FakeAnswers {
   rebalance?: RebalanceResult;
   status?: ClusterStatus;
   list?: ClusterSummary;
+  picture?: SchedulingPicture;
   describe?: TopologyDetail;
   config?: readonly SettingValue[];
 }
@@ -73,6 +75,10 @@ export class FakeNimbus implements Nimbus {
 
   list(): Promise<ClusterSummary> {
     return this.#answer(this.answers.list, 'list');
+  }
+
+  picture(): Promise<SchedulingPicture> {
+    return this.#answer(this.answers.picture, 'picture');
   }
 
   describe(name: string): Promise<TopologyDetail> {

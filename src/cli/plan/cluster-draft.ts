@@ -1,30 +1,17 @@
 /**
  * A cluster that is being put together from files, options and a running cluster: machines, and topologies with their settings
- * before these are compiled. Becomes an {@link ImaginedCluster} once all is there. Pure.
+ * before these are compiled. Pure.
  */
-import {
-  canonicalSettingName,
-  compileSettings,
-  hasCode,
-  type RawSettings,
-  SETTINGS_TABLE,
-  type SettingDefinition,
-  type Settings,
-  toIsobarError,
-} from '../../base/index.js';
-import {
-  type Assignment,
-  type DesiredCounts,
-  type ImaginedCluster,
-  type ImaginedTopology,
-  type PlannableTopology,
-  planTopology,
-  type RoundSupervisor,
-  type SlotAssignment,
-  type TopologyFacts,
-  type TopologyPlan,
+import type { RawSettings } from '../../base/index.js';
+import type {
+  Assignment,
+  DesiredCounts,
+  PendingRebalance,
+  PlannableTopology,
+  RoundSupervisor,
+  TopologyFacts,
 } from '../../scheduling/index.js';
-import { type InputFaults, Words } from './input-faults.js';
+import type { InputFaults } from './input-faults.js';
 
 export interface DraftWorker {
   readonly supervisor: string;
@@ -43,6 +30,9 @@ export interface TopologyDraft {
   readonly desired?: DesiredCounts;
   /** undefined: it is new. */
   readonly placement?: readonly DraftWorker[];
+  /** In place of `placement`: as it was read from a running cluster, which need not fit what its counts are now. */
+  readonly stored?: Assignment;
+  readonly rebalance?: PendingRebalance;
 }
 
 export interface ClusterDraft {
@@ -52,24 +42,19 @@ export interface ClusterDraft {
   /** Sentences on what was taken differently than it was written. */
   readonly notes: readonly string[];
   readonly atMs?: number;
+  readonly silentSlots?: readonly string[];
 }
-
-/** Settings of `--set`, for all topologies and by the name of one. */
-export interface GivenSettings {
-  readonly all: RawSettings;
-  readonly byTopology: ReadonlyMap<string, RawSettings>;
-}
-
-/** Rounds are planned from here where nobody says what time it is: later than any worker needs to start. */
-const VIRTUAL_NOW_MS = 1e9;
 
 /** Several sources as one. Machines and topologies that are named twice are faults. */
 export function mergeDrafts(drafts: readonly ClusterDraft[], faults: InputFaults): ClusterDraft {
-  const ids = new Set<string>();
+  const taken = new Set<string>();
   const topologies = drafts.flatMap((draft) => draft.topologies);
-  for (const { id, where } of topologies) {
-    if (ids.has(id)) faults.add(`${where}.id`, 'an id of its own', id);
-    ids.add(id);
+  for (const { id, where, facts } of topologies) {
+    const { name = id } = facts;
+    if (taken.has(id)) faults.add(`${where}.id`, 'an id of its own', id);
+    else if (taken.has(name)) faults.add(`${where}.name`, 'a name that no other topology has', name);
+    taken.add(id);
+    taken.add(name);
   }
   const supervisors = drafts.flatMap((draft) => draft.supervisors);
   const drafted = new Map<string, ClusterDraft>();
@@ -86,160 +71,7 @@ export function mergeDrafts(drafts: readonly ClusterDraft[], faults: InputFaults
     supervisors,
     topologies,
     notes: drafts.flatMap(({ notes }) => notes),
+    silentSlots: drafts.flatMap((draft) => draft.silentSlots ?? []),
     ...(atMs === undefined ? {} : { atMs }),
   };
-}
-
-/** The cluster as it is described, and the same with the given settings laid over it. */
-export function toImagined(
-  draft: ClusterDraft,
-  given: GivenSettings,
-  faults: InputFaults,
-): { readonly original: ImaginedCluster; readonly changed: ImaginedCluster } | undefined {
-  const before = faults.count;
-  const own = splitByScope(given.all);
-  const cluster = compiled('cluster settings', [draft.settings], faults);
-  const changed = compiled('--set', [draft.settings, own.cluster], faults);
-  const slots = new Map(draft.supervisors.map(({ id, ports }) => [id, ports]));
-  const hosts = new Map(draft.supervisors.map(({ id, host }) => [id, host]));
-  const taken = new Map<string, string>();
-  const [originals, changes]: [ImaginedTopology[], ImaginedTopology[]] = [[], []];
-  for (const topology of draft.topologies) {
-    const { id, facts, placement } = topology;
-    if (cluster === undefined || changed === undefined) continue;
-    const plan = planned(topology, cluster, {}, faults);
-    if (plan === undefined) continue;
-    checkPlacement(topology, plan.plan, slots, taken, faults);
-    const stored = placement === undefined ? undefined : toAssignment(id, plan.plan, placement, hosts);
-    const over = { ...own.topology, ...given.byTopology.get(facts.name ?? id), ...given.byTopology.get(id) };
-    const isChanged = Object.keys(over).length > 0 || Object.keys(own.cluster).length > 0;
-    const now = isChanged ? planned(topology, changed, over, faults) : plan;
-    if (now === undefined) continue;
-    const names = (raw: RawSettings): string[] =>
-      Object.keys(raw).map((key) => canonicalSettingName(key) ?? key);
-    const base = [...names(draft.settings), ...names(topology.settings)];
-    originals.push({ id, facts, stored, given: new Set(base), ...plan });
-    changes.push({
-      id,
-      facts,
-      stored,
-      given: new Set([...base, ...names(own.cluster), ...names(over)]),
-      ...now,
-    });
-  }
-  if (faults.count > before || cluster === undefined || changed === undefined) return undefined;
-  const nowMs = draft.atMs ?? VIRTUAL_NOW_MS;
-  const common = { nowMs, supervisors: draft.supervisors, silentSlots: new Set<string>() };
-  return {
-    original: { ...common, settings: cluster, topologies: originals },
-    changed: { ...common, settings: changed, topologies: changes },
-  };
-}
-
-/** Settings of daemons and of topologies. */
-export function splitByScope(raw: RawSettings): {
-  readonly cluster: RawSettings;
-  readonly topology: RawSettings;
-} {
-  const isCluster = (key: string): boolean => {
-    const name = canonicalSettingName(key);
-    const definition: SettingDefinition | undefined = name === undefined ? undefined : SETTINGS_TABLE[name];
-    return definition?.scope === 'cluster';
-  };
-  const entries = Object.entries(raw);
-  return {
-    cluster: Object.fromEntries(entries.filter(([key]) => isCluster(key))),
-    topology: Object.fromEntries(entries.filter(([key]) => !isCluster(key))),
-  };
-}
-
-function compiled(where: string, layers: readonly RawSettings[], faults: InputFaults): Settings | undefined {
-  try {
-    return compileSettings(...layers);
-  } catch (error) {
-    if (!hasCode(error, 'SETTINGS_INVALID')) throw error;
-    for (const line of toIsobarError(error).message.split('\n'))
-      faults.add(where, 'settings of docs/settings.md', new Words(line));
-    return undefined;
-  }
-}
-
-function planned(
-  { where, topology, settings: raw, desired }: TopologyDraft,
-  cluster: Settings,
-  over: RawSettings,
-  faults: InputFaults,
-): { readonly settings: Settings; readonly plan: TopologyPlan } | undefined {
-  const settings = compiled(`${where}.settings`, [cluster, raw, over], faults);
-  if (settings === undefined) return undefined;
-  try {
-    return { settings, plan: planTopology(topology, settings, desired) };
-  } catch (error) {
-    const { details, message } = toIsobarError(error);
-    faults.add(where, details.expected ?? 'counts that can be planned', new Words(message));
-    return undefined;
-  }
-}
-
-function toAssignment(
-  topologyId: string,
-  plan: TopologyPlan,
-  workers: readonly DraftWorker[],
-  hosts: ReadonlyMap<string, string>,
-): Assignment {
-  const slots = workers.map(
-    ({ supervisor, port, executors, startedMs = 0 }): SlotAssignment => ({
-      supervisor,
-      host: hosts.get(supervisor) ?? '',
-      port,
-      executors: [...executors].sort((a, b) => a[0] - b[0]),
-      startedMs,
-    }),
-  );
-  slots.sort((a, b) =>
-    a.supervisor === b.supervisor ? a.port - b.port : a.supervisor < b.supervisor ? -1 : 1,
-  );
-  return { topologyId, version: 1, tasks: plan.tasks, slots };
-}
-
-/** What is placed must exist, once, in a slot that exists and nobody else has. */
-function checkPlacement(
-  { id, where, placement = [] }: TopologyDraft,
-  { executors }: TopologyPlan,
-  slots: ReadonlyMap<string, readonly number[]>,
-  taken: Map<string, string>,
-  faults: InputFaults,
-): void {
-  const ends = new Map(executors.map(({ range }) => [range[0], range[1]]));
-  const seen = new Set<number>();
-  const offered = new Map<string, ReadonlySet<number>>();
-  for (const [index, { supervisor, port, executors: ranges }] of placement.entries()) {
-    const at = `${where}.placement[${index}]`;
-    const ports = slots.get(supervisor);
-    if (ports === undefined) faults.add(`${at}.supervisor`, 'a supervisor of this cluster', supervisor);
-    else if (!(offered.get(supervisor) ?? setIn(offered, supervisor, ports)).has(port))
-      faults.add(`${at}.port`, `a port of ${supervisor}`, port);
-    const key = `${supervisor}:${port}`;
-    const holder = taken.get(key);
-    if (holder !== undefined) faults.add(at, 'a slot of its own', new Words(`${key}, which ${holder} holds`));
-    taken.set(key, id);
-    if (ranges.length === 0) faults.add(`${at}.executors`, 'at least one executor', ranges);
-    for (const [place, [first, last]] of ranges.entries()) {
-      const found = new Words(`[${first}, ${last}]`);
-      if (ends.get(first) !== last)
-        faults.add(`${at}.executors[${place}]`, `an executor of ${id}: there are ${executors.length}`, found);
-      else if (seen.has(first)) faults.add(`${at}.executors[${place}]`, 'each executor once', found);
-      seen.add(first);
-    }
-  }
-}
-
-function setIn(
-  sets: Map<string, ReadonlySet<number>>,
-  key: string,
-  values: readonly number[],
-): ReadonlySet<number> {
-  const set = new Set(values);
-  sets.set(key, set);
-  return set;
 }

@@ -1,17 +1,21 @@
 /** The command `isobar plan`: reads, plans, prints. Touches no cluster. */
+import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { clusterClient, clusterDirectory } from '../../api/index.js';
 import { closestName, type ErrorCode, IsobarError, toErrorRecord, toIsobarError } from '../../base/index.js';
 import { type ClusterPlan, explainExecutor, planCluster } from '../../scheduling/index.js';
 import { colorsFor } from '../colors.js';
 import type { TextStream } from '../display/display.js';
 import { errorText, type OwnPlace } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
+import type { ClusterDraft } from './cluster-draft.js';
 import { compareLines } from './compare-views.js';
 import { explainLines } from './explain-views.js';
 import { type PlanInput, readPlanInput } from './plan-input.js';
 import { compareJson, explainJson, planJson } from './plan-json.js';
 import { type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
 import { planLines } from './plan-views.js';
+import { runningDraft } from './running-cluster.js';
 
 export interface PlanSurroundings {
   readonly out: TextStream;
@@ -33,7 +37,9 @@ export async function planCommand(
   const width = out.isTTY === true ? Math.max(40, out.columns ?? WIDTH_OF_PIPES) : WIDTH_OF_PIPES;
   try {
     const request = readPlanFlags(flags);
-    const input = await readPlanInput(files, undefined, request, flags.check !== false);
+    const running = flags.fromCluster === true ? await askRunning(flags, environment) : undefined;
+    if (running === undefined && files.length === 0 && request.added.length === 0) throw nothingToPlan();
+    const input = await readPlanInput(files, running, request, flags.check !== false);
     const { text, json, isComplete } = answer(input, request, flags, width);
     out.write(flags.json === true ? `${JSON.stringify(json())}\n` : `${text().join('\n')}\n`);
     return isComplete ? ExitCode.ok : ExitCode.failed;
@@ -50,6 +56,26 @@ export async function planCommand(
     } else err.write(`${errorText(record, PLACE, colorsFor(err, environment))}\n`);
     return exitCode;
   }
+}
+
+async function askRunning(
+  { directory }: PlanFlags,
+  environment: PlanSurroundings['environment'],
+): Promise<ClusterDraft> {
+  const client = clusterClient(clusterDirectory(directory, environment, homedir()));
+  try {
+    return runningDraft(await client.ask('picture', null));
+  } finally {
+    client.close();
+  }
+}
+
+function nothingToPlan(): IsobarError {
+  return new IsobarError('USAGE', 'there is nothing to plan', {
+    expected: 'files, --from-cluster or --add-supervisor',
+    found: 'none of them',
+    where: 'isobar plan',
+  });
 }
 
 interface Answer {

@@ -12,7 +12,8 @@ import {
   type RoundSupervisor,
   withoutPlacement,
 } from '../../scheduling/index.js';
-import { type ClusterDraft, mergeDrafts, toImagined } from './cluster-draft.js';
+import { type ClusterDraft, mergeDrafts } from './cluster-draft.js';
+import { toImagined } from './imagine-cluster.js';
 import { InputFaults, Words } from './input-faults.js';
 import type { AddedSupervisors, PlanRequest } from './plan-options.js';
 import { portsOf, readClusterFile, supervisorOf } from './read-cluster-file.js';

@@ -2,10 +2,12 @@
 import { canonicalSettingName, closestName, IsobarError, type RawSettings } from '../../base/index.js';
 import { STRATEGY_NAMES } from '../../scheduling/index.js';
 import { SettingFlags } from '../setting-flags.js';
-import type { GivenSettings } from './cluster-draft.js';
+import type { GivenSettings } from './imagine-cluster.js';
 
 export interface PlanFlags {
+  readonly directory?: string;
   readonly json?: boolean;
+  readonly fromCluster?: boolean;
   readonly addSupervisor?: readonly string[];
   readonly remove?: readonly string[];
   readonly killWorker?: readonly string[];

@@ -11,6 +11,7 @@ const HELP = `
 Examples:
   isobar plan cluster.json                                  what would run where, and why
   isobar plan app.ts --add-supervisor slots=4,count=3       a topology on three machines that do not exist yet
+  isobar plan --from-cluster app.ts                         the running cluster, with one topology more
   isobar plan cluster.json --remove m3 --explain words/split
   isobar plan cluster.json --compare balanced,even,resource-aware
 
@@ -27,6 +28,8 @@ export function addPlanCommand(
     .command('plan')
     .description('Show what the scheduler would place where, and why; touches no cluster.')
     .argument('[files...]', 'clusters and topologies: JSON, or TypeScript or JavaScript as for submit')
+    .option('--from-cluster', 'start from the running cluster')
+    .option('--directory <path>', "the cluster's directory (default: $ISOBAR_HOME/dev or ~/.isobar/dev)")
     .option(
       '--add-supervisor <spec>',
       'machines to add, such as rack=r1,slots=4,count=2 (repeatable)',

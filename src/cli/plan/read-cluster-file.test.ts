@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasCode, toIsobarError } from '../../base/index.js';
 import { planCluster } from '../../scheduling/index.js';
-import { mergeDrafts, toImagined } from './cluster-draft.js';
+import { mergeDrafts } from './cluster-draft.js';
+import { toImagined } from './imagine-cluster.js';
 import { InputFaults } from './input-faults.js';
 import { readClusterFile } from './read-cluster-file.js';
 

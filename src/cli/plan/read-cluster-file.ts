@@ -134,7 +134,8 @@ function topologyDraft(
     id,
     where,
     topology: topology.topology,
-    settings: { ...topology.settings, ...settingsOf(entry), ...entry.settings },
+    // Those of a description are complete where an entry does not say otherwise.
+    settings: { ...settingsOf(entry), ...(entry.settings ?? topology.settings) },
     facts: factsOf(entry, topology.topology.name),
     ...(desired === undefined
       ? {}

@@ -7,7 +7,7 @@ import { closestName, IsobarError, type Settings } from '../../base/index.js';
 import type { Assignment } from '../assignment.js';
 import { slotKey } from '../cluster-snapshot.js';
 import type { TopologyPlan } from '../plan-topology.js';
-import type { RoundSupervisor, TopologyFacts } from '../round-types.js';
+import type { PendingRebalance, RoundSupervisor, TopologyFacts } from '../round-types.js';
 
 export interface ImaginedTopology {
   readonly id: string;
@@ -18,6 +18,8 @@ export interface ImaginedTopology {
   readonly facts: TopologyFacts;
   /** What runs; undefined: it is placed for the first time. */
   readonly stored: Assignment | undefined;
+  /** A rebalance that it does not fulfil yet. */
+  readonly rebalance?: PendingRebalance;
 }
 
 export interface ImaginedCluster {

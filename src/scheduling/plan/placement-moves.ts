@@ -41,12 +41,20 @@ export interface RoundOfMoves {
   readonly round: number;
   readonly strategy: string;
   readonly outcome: SchedulingOutcome;
+  /** Topologies with a rebalance that is carried out in this round. */
+  readonly rebalanced: ReadonlySet<string>;
   /** What ran before, by topology. */
   readonly before: ReadonlyMap<string, Assignment | undefined>;
 }
 
 /** In order of topology, then of slot. Cost: O(E log E). */
-export function movesOfRound({ round, strategy, outcome, before }: RoundOfMoves): readonly Move[] {
+export function movesOfRound({
+  round,
+  strategy,
+  outcome,
+  before,
+  rebalanced,
+}: RoundOfMoves): readonly Move[] {
   const { snapshot, result } = outcome.decided;
   const moves: Move[] = [];
   const loads = machineLoads(outcome, before);
@@ -69,6 +77,7 @@ export function movesOfRound({ round, strategy, outcome, before }: RoundOfMoves)
       if (cause === 'gone') return 'machine-gone';
       if (cause !== undefined) return 'worker-silent';
       if (!isPlanned) return 'counts-changed';
+      if (rebalanced.has(topology.id)) return 'rebalance';
       if ((evictors.get(topology.id) ?? []).length > 0) return 'evicted';
       if (strategy === 'isolation' && reserved.has(hosts.get(from.supervisor) ?? '')) return 'host-reserved';
       if (strategy === 'balanced') return 'more-even';

@@ -73,16 +73,20 @@ export function planCluster(
   let isSettled = false;
   do {
     const nowMs = cluster.nowMs + rounds * intervalMs;
+    const topologies = cluster.topologies.map((one) =>
+      roundTopology(one, stored.get(one.id), silentSlots, nowMs),
+    );
     outcome = schedulingRound({
       nowMs,
       supervisors: cluster.supervisors,
-      topologies: cluster.topologies.map((one) => roundTopology(one, stored.get(one.id), silentSlots, nowMs)),
+      topologies,
       strategy: schedule,
     });
     isSettled = outcome.topologies.every(({ kind }) => kind !== 'changed') && !outcome.runAgain;
     if (isSettled) break;
     rounds++;
-    moves.push(...movesOfRound({ round: rounds, strategy, outcome, before: new Map(stored) }));
+    const rebalanced = new Set(topologies.flatMap((one) => (one.rebalance === undefined ? [] : [one.id])));
+    moves.push(...movesOfRound({ round: rounds, strategy, outcome, rebalanced, before: new Map(stored) }));
     for (const note of outcome.decided.result.notes ?? []) if (!notes.includes(note)) notes.push(note);
     for (const one of outcome.topologies)
       if (one.kind === 'changed') stored.set(one.topologyId, one.assignment);
@@ -120,7 +124,7 @@ export function planCluster(
 }
 
 function roundTopology(
-  { id, plan, settings, facts }: ImaginedTopology,
+  { id, plan, settings, facts, rebalance }: ImaginedTopology,
   stored: Assignment | undefined,
   silentSlots: ReadonlySet<string>,
   nowMs: number,
@@ -135,6 +139,7 @@ function roundTopology(
     settings,
     facts,
     stored,
+    ...(rebalance === undefined || rebalance.revision <= (stored?.revision ?? 0) ? {} : { rebalance }),
     lastHeartbeatMs: (firstTask) => (silentSlots.has(slotOf.get(firstTask) ?? '') ? undefined : nowMs),
   };
 }

@@ -9,6 +9,7 @@ export const PLAN_RULES = {
   'host-reserved': 'the host is kept for an isolated topology',
   'more-even': 'moving it makes the load of machines more even, within scheduling.moves-per-round',
   'uneven-worker': 'so many executors do not occur in the ideal distribution of the topology',
+  rebalance: 'a rebalance asks for it',
   'placed-anew': 'the strategy has placed the topology anew',
   // ── why it went where it went ──
   'least-loaded':

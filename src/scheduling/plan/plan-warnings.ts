@@ -99,12 +99,16 @@ function heavyWorkers({ snapshot, metrics }: Planned): PlanWarning[] {
   if (metrics.machines.length < 2) return [];
   return snapshot.topologies.flatMap((topology): PlanWarning[] => {
     const loadOf = loadsOf(topology);
-    const heaviest = (snapshot.placement.get(topology.id) ?? []).reduce((most, { executors }) => {
-      return Math.max(
-        most,
-        executors.reduce((sum, [first]) => sum + loadOf(first), 0),
-      );
-    }, 0);
+    let heaviest = 0;
+    for (const { executors } of snapshot.placement.get(topology.id) ?? []) {
+      const loads = executors.map(([first]) => loadOf(first)).filter((load) => load > 0);
+      // One executor alone cannot be split by more workers.
+      if (loads.length > 1)
+        heaviest = Math.max(
+          heaviest,
+          loads.reduce((sum, load) => sum + load, 0),
+        );
+    }
     if (heaviest <= mean * HOT) return [];
     return [
       {
