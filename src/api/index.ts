@@ -31,6 +31,8 @@ export type {
   TopologyTotals,
   WorkerStatus,
 } from './contract.js';
+export type { ComponentLoad, Diagnosis, Skew, StuckCall } from './diagnosis/diagnose.js';
+export { diagnose } from './diagnosis/diagnose.js';
 export { METRICS_TABLE } from './metrics/metrics-table.js';
 export { serveMetrics } from './metrics/metrics-server.js';
 export type { ControlClient } from './control-socket.js';

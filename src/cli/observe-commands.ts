@@ -1,9 +1,13 @@
 /** The commands that look into a running topology. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { diagnose } from '../api/index.js';
+import { IsobarError, parseDurationMs } from '../base/index.js';
 import { colorsFor } from './colors.js';
 import { ClusterCaller, type ClusterSurroundings, OWN_PLACE } from './cluster-caller.js';
 import { printLogs } from './logs-command.js';
-import type { LogsFlags, ObserveActions } from './observe-program.js';
+import type { LogsFlags, ObserveActions, WhyFlags } from './observe-program.js';
 import { logJson, logLine } from './view/log-lines.js';
+import { whyJson, whyLines } from './view/why-lines.js';
 
 export interface ObserveSurroundings extends ClusterSurroundings {
   /** Calls back when the user, or whoever reads the output, has had enough; returns how to stop listening. */
@@ -11,6 +15,10 @@ export interface ObserveSurroundings extends ClusterSurroundings {
 }
 
 const LOGS_PATIENCE_MS = 500;
+const DEFAULT_WINDOW = '3s';
+/** Workers report once a second. */
+const SHORTEST_WINDOW_MS = 1000;
+const LONGEST_WINDOW_MS = 600_000;
 
 /** Each resolves to its exit code; errors have been shown. */
 export class ObserveCommands implements ObserveActions {
@@ -44,6 +52,21 @@ export class ObserveCommands implements ObserveActions {
     );
   }
 
+  why(name: string, flags: WhyFlags): Promise<number> {
+    return this.#untilInterrupted((signal) =>
+      this.#caller.run(flags, async (client) => {
+        const windowMs = readWindowMs(flags.window);
+        const before = await client.ask('describe', name);
+        await pause(windowMs, undefined, { signal }).catch(() => undefined);
+        const after = await client.ask('describe', name);
+        const diagnosis = diagnose(before, after);
+        this.#caller.answer(flags, whyJson(after, diagnosis), () =>
+          whyLines(after, diagnosis, this.#caller.width),
+        );
+      }),
+    );
+  }
+
   async #untilInterrupted(command: (signal: AbortSignal) => Promise<number>): Promise<number> {
     const interrupted = new AbortController();
     const stop = this.#surroundings.onInterrupt(() => interrupted.abort());
@@ -53,4 +76,17 @@ export class ObserveCommands implements ObserveActions {
       stop();
     }
   }
+}
+
+/** @throws USAGE */
+function readWindowMs(text = DEFAULT_WINDOW): number {
+  const windowMs = parseDurationMs(text);
+  if (windowMs !== undefined && windowMs >= SHORTEST_WINDOW_MS && windowMs <= LONGEST_WINDOW_MS)
+    return windowMs;
+  const expected = 'a duration from 1s to 10m';
+  throw new IsobarError('USAGE', `--window ${text} is not understood`, {
+    expected,
+    found: text,
+    where: '--window',
+  });
 }

@@ -11,9 +11,14 @@ export interface LogsFlags extends ClusterFlags {
   readonly daemon?: string;
 }
 
+export interface WhyFlags extends ClusterFlags {
+  readonly window?: string;
+}
+
 /** Each resolves to the exit code. */
 export interface ObserveActions {
   logs(name: string | undefined, component: string | undefined, flags: LogsFlags): Promise<number>;
+  why(name: string, flags: WhyFlags): Promise<number>;
 }
 
 /** Adds the commands; `done` is told the exit code of the one that ran. */
@@ -43,4 +48,12 @@ export function addObserveCommands(
     .action(async (name: string | undefined, component: string | undefined, flags: LogsFlags) =>
       done(await actions.logs(name, component, flags)),
     );
+
+  add(
+    'why <name>',
+    'Say why a topology is not faster: the bottleneck, hot keys and placements, the oldest row, last errors, lost state.',
+    'isobar why word-count\nisobar why word-count --window 10s',
+  )
+    .option('--window <duration>', 'how long it is watched', '3s')
+    .action(async (name: string, flags: WhyFlags) => done(await actions.why(name, flags)));
 }

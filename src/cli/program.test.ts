@@ -27,7 +27,7 @@ async function parse(...words: string[]): Promise<{
         return 7;
       },
       cluster: notedCluster().actions,
-      observe: { logs: note('logs') },
+      observe: { logs: note('logs'), why: note('why') },
       plan: { plan: note('plan') },
       dev: {
         start: note('start'),
@@ -119,6 +119,7 @@ describe('runProgram', () => {
       'logs words split -f --since 10m -n 5 --level warn --json',
       ['logs', 'words', 'split', { follow: true, since: '10m', lines: '5', level: 'warn', json: true }],
     ],
+    ['why words --window 5s --json', ['why', 'words', { window: '5s', json: true }]],
     ['logs --daemon local', ['logs', undefined, undefined, { daemon: 'local' }]],
     ['dev status --directory d', ['status', { directory: 'd' }]],
     ['dev --directory d status', ['status', { directory: 'd' }]],

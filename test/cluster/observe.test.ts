@@ -99,6 +99,27 @@ describe('a running topology', () => {
     });
     expect(await ask('logs', 'numbers', '--since', 'soon')).toMatchObject({ code: 2 });
 
+    // Why it is not faster: its source gives no more.
+    const why = await ask('why', 'numbers', '--window', '2s');
+    expect(why).toMatchObject({
+      code: 0,
+      answers: [{ type: 'why', name: 'numbers', verdict: { kind: 'sources' }, lostStates: [] }],
+    });
+    const [{ components, errors }] = why.answers as [
+      Record<'components' | 'errors', Record<string, unknown>[]>,
+    ];
+    expect(components.find(({ component }) => component === 'sink')).toMatchObject({
+      kind: 'bolt',
+      executors: 2,
+    });
+    expect(components.every(({ rowsPerSecond }) => Number(rowsPerSecond) > 0)).toBe(true);
+    expect(errors[0]).toMatchObject({ component: 'sink', code: 'USER_CODE_FAILED', message: 'no sevens' });
+    expect(await ask('why', 'numbres')).toMatchObject({ code: 1, answers: [{ code: 'TOPOLOGY_NOT_ALIVE' }] });
+    expect(await ask('why', 'numbers', '--window', '1ms')).toMatchObject({
+      code: 2,
+      answers: [{ code: 'USAGE' }],
+    });
+
     // Metrics: the place that was chosen is in the daemon's log.
     const served = (await ask('logs', '--daemon', 'daemon')).answers.find(
       ({ message }) => message === 'metrics.served',

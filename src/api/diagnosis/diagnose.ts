@@ -1,0 +1,306 @@
+/**
+ * Why a topology is not faster, from two looks at it some seconds apart: what holds rows up, which tasks get more than their
+ * share, what is stuck, what has failed. Pure.
+ *
+ * What it concludes from: a component whose executors have rows and cannot send on is *held up* and stands before the
+ * bottleneck; the bottleneck has rows, can send on, and is busiest. Rows that are uneven over the tasks of a component point to
+ * a hot key, even rows over uneven threads to a hot placement.
+ */
+import { sketchQuantile, type SketchPairs } from '../../base/index.js';
+import type { ComponentStatus, TopologyDetail, TopologyStatus, WorkerStatus } from '../../nimbus/index.js';
+import { lagOf } from '../metrics/collect-metrics.js';
+
+export interface ComponentLoad {
+  readonly component: string;
+  readonly kind: 'spout' | 'bolt';
+  readonly executors: number;
+  /** Share of its time that an executor ran rows, on average. */
+  readonly capacity: number;
+  /** Share of its time that an executor had rows and could not send on, on average. */
+  readonly heldUp: number;
+  readonly queued: number;
+  readonly queuedPerSecond: number;
+  /** Milliseconds that a row waits; null: rows wait and none is executed. */
+  readonly waitMs: number | null;
+  /** Bolts: executed; spouts: emitted. */
+  readonly rowsPerSecond: number;
+  /** Of what was measured between the looks, or else since the submission. */
+  readonly p99Micros: number | null;
+  /** Rows that sources have yet to give; null: they do not say. */
+  readonly lag: number | null;
+  readonly lagPerSecond: number | null;
+}
+
+export interface ThreadLoad {
+  /** `supervisor:port`. */
+  readonly worker: string;
+  readonly thread: number;
+  /** Share of its time that its event loop was not idle. */
+  readonly active: number;
+  /** `component[task]`, as far as tasks run there. */
+  readonly tasks: readonly string[];
+}
+
+export interface StuckCall {
+  readonly worker: string;
+  readonly thread: number;
+  readonly component: string;
+  readonly task: number;
+  readonly call: string;
+  readonly forMs: number;
+  readonly isBlocking: boolean;
+}
+
+export type Skew =
+  | {
+      readonly kind: 'hot-key';
+      readonly component: string;
+      readonly task: number;
+      /** Where it runs; null: not known. */
+      readonly worker: string | null;
+      /** Of the rows of the component. */
+      readonly share: number;
+      readonly tasks: number;
+    }
+  | {
+      readonly kind: 'hot-placement';
+      readonly worker: string;
+      readonly thread: number;
+      readonly active: number;
+      /** Of the other threads. */
+      readonly othersActive: number;
+      readonly tasks: readonly string[];
+    };
+
+export type Verdict =
+  /** Not all of it runs. */
+  | { readonly kind: 'not-running'; readonly reasons: readonly string[] }
+  | { readonly kind: 'not-reading'; readonly status: string }
+  | { readonly kind: 'stuck'; readonly call: StuckCall }
+  /** Its executors do nothing else. `threadsFull`: they share their threads, which are. */
+  | { readonly kind: 'busy'; readonly component: string; readonly threadsFull: boolean }
+  /** Rows wait in it while its threads rest: it waits for promises. */
+  | { readonly kind: 'waiting'; readonly component: string }
+  /** Nothing is held up. */
+  | { readonly kind: 'sources'; readonly lagPerSecond: number | null };
+
+export interface Diagnosis {
+  /** Time between the two looks, by the reports that they saw, ms. */
+  readonly windowMs: number;
+  readonly verdict: Verdict;
+  readonly components: readonly ComponentLoad[];
+  /** The busiest first. */
+  readonly threads: readonly ThreadLoad[];
+  readonly skews: readonly Skew[];
+  readonly stuckCalls: readonly StuckCall[];
+  readonly oldestPending: TopologyStatus['oldestPending'];
+  /** Newest first. */
+  readonly errors: TopologyStatus['errors'];
+  readonly lostStates: TopologyStatus['lostStates'];
+}
+
+/** Shares from which on something is held up, and a thread is full. */
+const HELD_UP = 0.2;
+const FULL = 0.85;
+/** A component with less to do than this is no bottleneck. */
+const LEAST_CAPACITY = 0.02;
+/** A task with so many times its share of the rows is hot, or with half of what the others should have as well. */
+const HOT_TASK = 2;
+/** Of fewer rows nothing is concluded. */
+const FEWEST_ROWS = 100;
+/** The other threads do less than this part of what a hot one does. */
+const HOT_THREAD = 0.6;
+const MAX_ERRORS = 5;
+
+export function diagnose(before: TopologyDetail, after: TopologyDetail): Diagnosis {
+  const windowMs = windowBetween(before, after);
+  const { status } = after;
+  const former = new Map(before.status.components.map((one) => [one.component, one]));
+  const components = status.components.map((one) => loadOf(one, former.get(one.component), windowMs));
+  const threads = threadLoads(before.status, status, windowMs);
+  const stuckCalls = stuckCallsOf(status.workers);
+  return {
+    windowMs,
+    verdict: verdictOf(after, components, threads, stuckCalls),
+    components,
+    threads,
+    skews: [...hotKeys(status, former, threads), ...hotPlacements(threads)],
+    stuckCalls,
+    oldestPending: status.oldestPending,
+    errors: [...status.errors].reverse().slice(0, MAX_ERRORS),
+    lostStates: status.lostStates,
+  };
+}
+
+/** By the mean time of the reports: they are up to seconds old, each look has others. */
+function windowBetween(before: TopologyDetail, after: TopologyDetail): number {
+  const reportedMs = ({ summary, status }: TopologyDetail): number => {
+    const ages = status.workers.flatMap(({ heartbeatAgeMs }) =>
+      heartbeatAgeMs === null ? [] : [heartbeatAgeMs],
+    );
+    const age = ages.length === 0 ? 0 : ages.reduce((sum, one) => sum + one, 0) / ages.length;
+    return summary.uptimeMs - age;
+  };
+  const byReports = reportedMs(after) - reportedMs(before);
+  return Math.max(1, byReports > 0 ? byReports : after.summary.uptimeMs - before.summary.uptimeMs);
+}
+
+function loadOf(now: ComponentStatus, before: ComponentStatus | undefined, windowMs: number): ComponentLoad {
+  const risen = (value: (one: ComponentStatus) => number): number =>
+    before === undefined ? 0 : Math.max(0, value(now) - value(before));
+  const perSecond = (rows: number): number => rows / (windowMs / 1000);
+  const share = (ms: number): number => Math.min(1, ms / windowMs / Math.max(1, now.executors));
+  const { kind, queued } = now;
+  const rowsPerSecond = perSecond(risen(kind === 'bolt' ? (one) => one.executed : (one) => one.emitted));
+  const executedPerSecond = kind === 'bolt' ? rowsPerSecond : 0;
+  const sketch = (one: ComponentStatus): SketchPairs =>
+    kind === 'bolt' ? one.executeMicros : one.completeMicros;
+  const measured = before === undefined ? [] : difference(sketch(now), sketch(before));
+  const [lag, formerLag] = [lagOf(now), before === undefined ? null : lagOf(before)];
+  return {
+    component: now.component,
+    kind,
+    executors: now.executors,
+    capacity: share(risen(({ busyMs }) => busyMs)),
+    heldUp: share(risen(({ blockedMs }) => blockedMs)),
+    queued,
+    queuedPerSecond: before === undefined ? 0 : perSecond(queued - before.queued),
+    waitMs: queued === 0 ? 0 : executedPerSecond === 0 ? null : (queued / executedPerSecond) * 1000,
+    rowsPerSecond,
+    p99Micros: sketchQuantile(measured.length > 0 ? measured : sketch(now), 0.99),
+    lag,
+    lagPerSecond: lag === null || formerLag === null ? null : perSecond(lag - formerLag),
+  };
+}
+
+function difference(now: SketchPairs, before: SketchPairs): SketchPairs {
+  const former = new Map(before);
+  return now
+    .map(([bucket, count]) => [bucket, count - (former.get(bucket) ?? 0)] as const)
+    .filter(([, count]) => count > 0);
+}
+
+function verdictOf(
+  { summary, status }: TopologyDetail,
+  components: readonly ComponentLoad[],
+  threads: readonly ThreadLoad[],
+  stuckCalls: readonly StuckCall[],
+): Verdict {
+  const blocking = stuckCalls.find(({ isBlocking }) => isBlocking);
+  if (blocking !== undefined) return { kind: 'stuck', call: blocking };
+  if (!status.isReady) return { kind: 'not-running', reasons: reasonsOf(status) };
+  const tight = tightest(components);
+  if (tight !== undefined) {
+    const full = threads.filter(({ active }) => active >= FULL);
+    const isOnFull = full.some(({ tasks }) => tasks.some((task) => task.startsWith(`${tight.component}[`)));
+    if (tight.capacity >= FULL || isOnFull)
+      return { kind: 'busy', component: tight.component, threadsFull: tight.capacity < FULL };
+    return { kind: 'waiting', component: tight.component };
+  }
+  if (summary.status !== 'ACTIVE') return { kind: 'not-reading', status: summary.status };
+  const lags = components.flatMap(({ lagPerSecond }) => (lagPerSecond === null ? [] : [lagPerSecond]));
+  return {
+    kind: 'sources',
+    lagPerSecond: lags.length === 0 ? null : lags.reduce((sum, one) => sum + one, 0),
+  };
+}
+
+/** The component that others wait for, if anything waits. */
+function tightest(components: readonly ComponentLoad[]): ComponentLoad | undefined {
+  const isAnyHeldUp = components.some(({ heldUp }) => heldUp >= HELD_UP);
+  const isFull = components.some(({ capacity }) => capacity >= FULL);
+  if (!isAnyHeldUp && !isFull) return undefined;
+  const free = components.filter(({ heldUp, kind, queued, capacity }) => {
+    const hasWork = kind === 'bolt' ? queued > 0 || capacity >= FULL : capacity >= FULL;
+    return heldUp < HELD_UP && hasWork;
+  });
+  const [busiest] = free.sort((a, b) => b.capacity - a.capacity || b.queued - a.queued);
+  const [longest] = [...free].sort((a, b) => b.queued - a.queued);
+  // Nobody is busy: what waits for promises has the rows.
+  return busiest !== undefined && busiest.capacity >= LEAST_CAPACITY ? busiest : longest;
+}
+
+function reasonsOf(status: TopologyStatus): readonly string[] {
+  const reasons = status.problems.map(({ code, message }) => `${code}: ${message}`);
+  if (status.unplacedExecutors > 0)
+    reasons.push(
+      `${status.unplacedExecutors} executors have no slot: ${status.unplacedReason ?? 'none is free'}`,
+    );
+  for (const worker of status.workers)
+    if (!worker.isReady) reasons.push(`worker ${nameOf(worker)} is ${worker.state}, and not ready`);
+  return reasons;
+}
+
+function stuckCallsOf(workers: readonly WorkerStatus[]): readonly StuckCall[] {
+  return workers
+    .flatMap((worker) =>
+      worker.threads.flatMap(({ index, longCalls }) =>
+        longCalls.map((call) => ({ worker: nameOf(worker), thread: index, ...call })),
+      ),
+    )
+    .sort((a, b) => b.forMs - a.forMs);
+}
+
+function threadLoads(before: TopologyStatus, now: TopologyStatus, windowMs: number): readonly ThreadLoad[] {
+  const components = new Map(
+    now.components.flatMap(({ component, perTask }) => perTask.map(({ task }) => [task, component] as const)),
+  );
+  const former = new Map(
+    before.workers.flatMap((worker) =>
+      worker.threads.map(
+        (thread) => [`${worker.workerId}/${thread.index}/${thread.generation}`, thread] as const,
+      ),
+    ),
+  );
+  return now.workers
+    .flatMap((worker) =>
+      worker.threads.flatMap((thread): ThreadLoad[] => {
+        const earlier = former.get(`${worker.workerId}/${thread.index}/${thread.generation}`);
+        if (thread.activeMs === undefined || earlier?.activeMs === undefined) return [];
+        const active = Math.min(1, Math.max(0, thread.activeMs - earlier.activeMs) / windowMs);
+        const tasks = thread.executors.flatMap(([first, last]) =>
+          Array.from({ length: last - first + 1 }, (_, place) => first + place).flatMap((task) => {
+            const component = components.get(task);
+            return component === undefined ? [] : [`${component}[${task}]`];
+          }),
+        );
+        return [{ worker: nameOf(worker), thread: thread.index, active, tasks }];
+      }),
+    )
+    .sort((a, b) => b.active - a.active);
+}
+
+function hotKeys(
+  status: TopologyStatus,
+  former: ReadonlyMap<string, ComponentStatus>,
+  threads: readonly ThreadLoad[],
+): readonly Skew[] {
+  return status.components.flatMap(({ component, kind, perTask }): Skew[] => {
+    if (kind === 'spout' || perTask.length < 2) return [];
+    const earlier = new Map(former.get(component)?.perTask.map(({ task, executed }) => [task, executed]));
+    const rows = perTask.map(({ task, executed }) => ({
+      task,
+      executed: Math.max(0, executed - (earlier.get(task) ?? executed)),
+    }));
+    const all = rows.reduce((sum, { executed }) => sum + executed, 0);
+    const hottest = rows.reduce((most, one) => (one.executed > most.executed ? one : most));
+    const even = 1 / rows.length;
+    const share = all === 0 ? 0 : hottest.executed / all;
+    if (all < FEWEST_ROWS || share < Math.min(HOT_TASK * even, (1 + even) / 2)) return [];
+    const { task } = hottest;
+    const place = threads.find(({ tasks }) => tasks.includes(`${component}[${task}]`));
+    return [{ kind: 'hot-key', component, task, worker: place?.worker ?? null, share, tasks: rows.length }];
+  });
+}
+
+function hotPlacements(threads: readonly ThreadLoad[]): readonly Skew[] {
+  const [hottest, ...others] = threads;
+  if (hottest === undefined || others.length === 0 || hottest.active < FULL) return [];
+  const othersActive = others.reduce((sum, { active }) => sum + active, 0) / others.length;
+  if (othersActive >= HOT_THREAD * hottest.active) return [];
+  return [{ kind: 'hot-placement', ...hottest, othersActive }];
+}
+
+function nameOf({ supervisorId, port }: WorkerStatus): string {
+  return `${supervisorId}:${port}`;
+}

@@ -1,0 +1,169 @@
+/** A diagnosis as one screen, and as JSON. Pure. */
+import type { ComponentLoad, Diagnosis, Skew, StuckCall, TopologyDetail } from '../../api/index.js';
+import { type Column, columns, cut, duration, grouped, micros, printable, rate } from './format.js';
+
+const MAX_THREADS = 3;
+const MAX_LOST = 3;
+const MAX_REASONS = 5;
+
+export function whyLines(
+  { summary, status }: TopologyDetail,
+  diagnosis: Diagnosis,
+  width: number,
+): readonly string[] {
+  const nowMs = summary.submittedMs + summary.uptimeMs;
+  const ago = (atMs: number): string => `${duration(Math.max(0, nowMs - atMs))} ago`;
+  const lines = [
+    `${printable(summary.name)} (${summary.status}): ${verdictText(diagnosis)}`,
+    ...adviceOf(summary.name, diagnosis).map((advice) => `  → ${advice}`),
+    '',
+    ...columns(diagnosis.components, COLUMNS, width),
+    '',
+  ];
+  for (const { worker, thread, active, tasks } of diagnosis.threads.slice(0, MAX_THREADS))
+    lines.push(`thread       ${worker}/${thread} is active ${percent(active)}: ${tasks.join(' ')}`);
+  for (const skew of diagnosis.skews) lines.push(`skew         ${skewText(skew)}`);
+  for (const call of diagnosis.stuckCalls) lines.push(`long call    ${callText(call)}`);
+  const { oldestPending } = diagnosis;
+  if (oldestPending !== null) {
+    const { component, task, row, ageMs, heldBy } = oldestPending;
+    const holder = heldBy === null ? 'nobody knows who holds it' : `held by ${heldBy}`;
+    lines.push(
+      `oldest row   ${component}[${task}] ${printable(row)}, pending for ${duration(ageMs)}; ${holder}`,
+    );
+  }
+  for (const { component, task, error, count, lastMs } of diagnosis.errors) {
+    const who = component === '' ? 'worker' : `${component}[${task}]`;
+    lines.push(
+      `error        ${who} ${error.code}: ${printable(error.message)} (${grouped(count)} ×, last ${ago(lastMs)})`,
+    );
+  }
+  for (const { component, task, atMs } of diagnosis.lostStates.slice(-MAX_LOST))
+    lines.push(`lost state   ${component}[${task}], ${ago(atMs)}`);
+  if (diagnosis.lostStates.length > MAX_LOST)
+    lines.push(`lost state   and ${grouped(diagnosis.lostStates.length - MAX_LOST)} more before`);
+  if (status.deadLetterFiles.length > 0)
+    lines.push(`dead letters ${grouped(status.totals.deadLetters)}; isobar describe names their files`);
+  return lines.map((line) => cut(line, Math.max(40, width)));
+}
+
+/** As docs/json-output.md says. */
+export function whyJson({ summary }: TopologyDetail, diagnosis: Diagnosis): object {
+  return {
+    type: 'why',
+    name: summary.name,
+    id: summary.id,
+    status: summary.status,
+    summary: verdictText(diagnosis),
+    advice: adviceOf(summary.name, diagnosis),
+    ...diagnosis,
+    errors: diagnosis.errors.map(({ component, task, error: { code, message }, count, firstMs, lastMs }) => {
+      return { component, task, code, message, count, firstMs, lastMs };
+    }),
+  };
+}
+
+const COLUMNS: readonly Column<ComponentLoad>[] = [
+  { title: 'COMPONENT', align: 'left', cell: ({ component }) => printable(component) },
+  { title: 'BUSY', align: 'right', cell: ({ capacity }) => percent(capacity) },
+  { title: 'HELD UP', align: 'right', cell: ({ heldUp }) => percent(heldUp) },
+  { title: 'QUEUED', align: 'right', cell: ({ queued }) => grouped(queued) },
+  { title: 'GROWTH/S', align: 'right', cell: ({ queuedPerSecond }) => signed(queuedPerSecond) },
+  {
+    title: 'WAIT',
+    align: 'right',
+    cell: ({ waitMs }) => (waitMs === null ? 'no end' : waitMs === 0 ? '–' : duration(waitMs)),
+  },
+  { title: 'ROWS/S', align: 'right', cell: ({ rowsPerSecond }) => rate(rowsPerSecond) },
+  { title: 'P99', align: 'right', cell: ({ p99Micros }) => micros(p99Micros) },
+  { title: 'LAG', align: 'right', cell: ({ lag }) => (lag === null ? '–' : grouped(lag)) },
+  {
+    title: 'LAG/S',
+    align: 'right',
+    cell: ({ lagPerSecond }) => (lagPerSecond === null ? '–' : signed(lagPerSecond)),
+  },
+];
+
+function verdictText({ verdict, components, windowMs }: Diagnosis): string {
+  const load = (id: string): ComponentLoad | undefined =>
+    components.find(({ component }) => component === id);
+  switch (verdict.kind) {
+    case 'not-running': {
+      const [first, ...more] = verdict.reasons.slice(0, MAX_REASONS);
+      return `not all of it runs${first === undefined ? '' : `: ${[first, ...more].map(printable).join('; ')}`}`;
+    }
+    case 'not-reading':
+      return 'its spouts do not read; nothing is held up';
+    case 'stuck':
+      return `${callText(verdict.call)}; its thread does nothing else`;
+    case 'busy': {
+      const busy = percent(load(verdict.component)?.capacity ?? 0);
+      return verdict.threadsFull
+        ? `${verdict.component} is the bottleneck: its executors are busy ${busy}, and the threads that they share have no time left`
+        : `${verdict.component} is the bottleneck: its executors are busy ${busy} of the time`;
+    }
+    case 'waiting':
+      return `${verdict.component} is the bottleneck: rows wait in it while its threads rest, so it waits for its promises`;
+    case 'sources':
+      return `nothing is held up; it does what its sources give (seen for ${duration(windowMs)})`;
+  }
+}
+
+function adviceOf(name: string, { verdict, components, skews }: Diagnosis): readonly string[] {
+  const executors = (id: string): number =>
+    (components.find(({ component }) => component === id)?.executors ?? 1) * 2;
+  switch (verdict.kind) {
+    case 'busy': {
+      const { component } = verdict;
+      if (skews.some((skew) => skew.kind === 'hot-key' && skew.component === component))
+        return [
+          `One task of ${component} gets most rows: split its key, or group by partial key; more executors do not help`,
+        ];
+      if (skews.some(({ kind }) => kind === 'hot-placement'))
+        return [
+          `One thread is full while others rest: isobar rebalance ${name} -e ${component}=${executors(component)} spreads its rows`,
+        ];
+      return verdict.threadsFull
+        ? [
+            `More threads or workers: topology.executor-threads, isobar rebalance ${name} -n WORKERS; or make ${component} cheaper`,
+          ]
+        : [
+            `isobar rebalance ${name} -e ${component}=${executors(component)} if it has tasks for it, or make ${component} cheaper`,
+          ];
+    }
+    case 'waiting':
+      return [`Raise bolt.max-in-flight, give ${verdict.component} more tasks, or look at what it waits for`];
+    case 'stuck':
+      return [`isobar logs ${name} ${verdict.call.component}`.trimEnd()];
+    case 'not-running':
+      return [`isobar describe ${name}; isobar logs ${name} --level warn`];
+    case 'not-reading':
+      return verdict.status === 'INACTIVE' ? [`isobar activate ${name}`] : [];
+    case 'sources':
+      return verdict.lagPerSecond !== null && verdict.lagPerSecond > 0
+        ? ['Its sources fall behind though nothing holds them up: more spout tasks, or a faster source']
+        : [];
+  }
+}
+
+function skewText(skew: Skew): string {
+  if (skew.kind === 'hot-key') {
+    const where = skew.worker === null ? '' : ` on ${skew.worker}`;
+    return `hot key: ${skew.component}[${skew.task}]${where} got ${percent(skew.share)} of the rows, one of ${skew.tasks} tasks`;
+  }
+  return `hot placement: thread ${skew.worker}/${skew.thread} is active ${percent(skew.active)}, the others ${percent(skew.othersActive)}`;
+}
+
+function callText({ worker, thread, component, task, call, forMs, isBlocking }: StuckCall): string {
+  const who = component === '' ? `thread ${worker}/${thread}` : `${component}[${task}] on ${worker}`;
+  return `${who} has been ${isBlocking ? 'in' : 'waiting in'} ${call} for ${duration(forMs)}`;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+function signed(perSecond: number): string {
+  const text = rate(Math.abs(perSecond));
+  return perSecond < 0 ? `-${text}` : perSecond > 0 ? `+${text}` : text;
+}
