@@ -2,12 +2,9 @@
  * One round of the accountant against a cluster of `isobar dev` with three supervisors: submits its topology, kills what
  * the round is about at a seeded moment, and accounts for every number.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findProcesses, listeningSockets, pidsOf } from './processes.js';
+import { Cluster, isAlive, kill, NAMES, pick } from './cluster.js';
 import { createRandom } from './random.js';
 import type { RoundResult } from './round.js';
 import { account, countRecords } from './sinks.js';
@@ -22,62 +19,9 @@ export const DEV_FAULTS = [
 ] as const;
 export type DevFault = (typeof DEV_FAULTS)[number];
 
-const CLI = fileURLToPath(new URL('../cli/main.js', import.meta.url));
 const APP = fileURLToPath(new URL('../../faults/app.ts', import.meta.url));
-const NAMES = ['a', 'b', 'c'] as const;
 const WINDOW_MS = 200;
 const ROUND_TIMEOUT_MS = 120_000;
-const GONE_MS = 10_000;
-
-interface Daemons {
-  readonly keeper: { readonly pid: number } | null;
-  readonly state: string;
-  readonly daemons: readonly { readonly id: string; readonly pid: number | null }[];
-}
-
-class Cluster {
-  readonly root = mkdtempSync(join(tmpdir(), 'isobar-faults-'));
-  readonly sinks = join(this.root, 'sinks');
-  readonly directory = join(this.root, 'dev');
-  readonly #environment: Readonly<Record<string, string>>;
-
-  constructor(rows: number) {
-    mkdirSync(this.sinks);
-    this.#environment = { FAULTS_DIRECTORY: this.sinks, FAULTS_ROWS: String(rows), FAULTS_PARALLELISM: '3' };
-  }
-
-  /** Runs a command with --json and returns its last line. @throws if it fails, unless `mayFail` */
-  run(words: readonly string[], mayFail = false): Record<string, unknown> {
-    const ended = spawnSync(process.execPath, [CLI, ...words, '--directory', this.directory, '--json'], {
-      encoding: 'utf8',
-      env: { ...process.env, ...this.#environment },
-    });
-    if (ended.status !== 0 && !mayFail)
-      throw new Error(`isobar ${words.join(' ')} ended with ${ended.status}: ${ended.stdout}${ended.stderr}`);
-    return JSON.parse(ended.stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, unknown>;
-  }
-
-  start(): void {
-    const supervisors = NAMES.flatMap((name) => ['--supervisor', `name=${name},host=h-${name},slots=3`]);
-    this.run(['dev', ...supervisors]);
-  }
-
-  status(): Daemons {
-    // As `dev status` promises in docs/json-output.md.
-    return this.run(['dev', 'status'], true) as unknown as Daemons;
-  }
-
-  pidOf(id: string): number {
-    const { keeper, daemons } = this.status();
-    const pid = id === 'keeper' ? keeper?.pid : daemons.find((one) => one.id === id)?.pid;
-    if (pid === undefined || pid === null) throw new Error(`${id} does not run`);
-    return pid;
-  }
-
-  workers(): readonly number[] {
-    return pidsOf(this.directory, 'worker');
-  }
-}
 
 export async function runDevRound(
   round: number,
@@ -86,7 +30,7 @@ export async function runDevRound(
   rows: number,
 ): Promise<RoundResult> {
   const random = createRandom(seed);
-  const cluster = new Cluster(rows);
+  const cluster = new Cluster({ FAULTS_ROWS: String(rows), FAULTS_PARALLELISM: '3' });
   const startMs = performance.now();
   let result: RoundResult | undefined;
   try {
@@ -103,7 +47,7 @@ export async function runDevRound(
       problems.push(`${end?.deadLetters} dead letters that no user code caused`);
     if (harm.needlessRestarts > 0) problems.push(`${harm.needlessRestarts} healthy workers restarted`);
     cluster.run(['dev', 'stop']);
-    const left = await leftBehind(cluster);
+    const left = await cluster.leftBehind();
     if (left !== null) problems.push(left);
     result = {
       round,
@@ -120,9 +64,7 @@ export async function runDevRound(
     };
     return result;
   } finally {
-    for (const { pid } of findProcesses(cluster.directory)) kill(pid);
-    // What went wrong can be looked at.
-    if (result?.problem === null) rmSync(cluster.root, { recursive: true, force: true });
+    cluster.dispose(result?.problem !== null);
   }
 }
 
@@ -152,7 +94,7 @@ async function harmCluster(
   const rateBefore = await rateOver(cluster);
   const victims = victimsOf(fault, name, random);
   const pids = victims.map((id) => cluster.pidOf(id));
-  const killed = fault === 'machine' ? workersOf(cluster, name) : [];
+  const killed = fault === 'machine' ? cluster.workersOf(name) : [];
   const harmedMs = performance.now();
   if (fault === 'machine') cluster.run(['dev', 'supervisor', 'stop', name, '--crash']);
   for (const pid of pids) kill(pid);
@@ -199,11 +141,6 @@ function victimsOf(fault: DevFault, name: string, random: () => number): readonl
   }
 }
 
-/** Each worker has its launch file, in its supervisor's directory, on its command line. */
-function workersOf(cluster: Cluster, supervisor: string): readonly number[] {
-  return pidsOf(join(cluster.directory, 'supervisors', supervisor), 'worker');
-}
-
 async function reached(cluster: Cluster, records: number, timeoutMs: number): Promise<boolean> {
   const endMs = performance.now() + timeoutMs;
   while (countRecords(cluster.sinks) < records) {
@@ -245,41 +182,4 @@ async function untilFinished(cluster: Cluster): Promise<{ readonly deadLetters: 
     await pause(50);
   }
   return undefined;
-}
-
-async function leftBehind(cluster: Cluster): Promise<string | null> {
-  const endMs = performance.now() + GONE_MS;
-  for (;;) {
-    const processes = findProcesses(cluster.directory);
-    const sockets = listeningSockets(cluster.directory);
-    if (processes.length === 0 && sockets.length === 0) return null;
-    if (performance.now() > endMs)
-      return `left behind: ${[...processes.map(({ pid, kind }) => `${kind} ${pid}`), ...sockets].join(', ')}`;
-    await pause(20);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended already.
-  }
-}
-
-function pick<T>(items: readonly T[], random: () => number): T {
-  return items[Math.floor(random() * items.length)]!;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,20 +1,26 @@
 /**
  * `npm run -s faults -- NAME --seed S --rounds N --rows R --json`: the accountant.
  *
- * NAME is one of the faults, `all` to take those of `isobar run` in turn, `dev` for those of a cluster of `isobar dev`, or one
- * of the rounds of balance (`balance-round.ts`). Prints one line a round and a summary; exits with 1 when a
- * row was lost, a round hung, or a healthy worker was restarted.
+ * NAME is one of the faults; `all` takes those of `isobar run` in turn, `dev` those of a cluster of `isobar dev`, and
+ * `rebalance-kill` those in the middle of planned moves. `rebalance` moves tasks every second for `--seconds` and harms nobody; the
+ * rounds of balance are in `balance-round.ts`.
+ * Prints one line a round and a summary; exits with 1 when a row was lost, a round hung, or what was healthy was restarted.
  */
 import { parseArgs } from 'node:util';
 import { BALANCE_FAULTS, type BalanceFault, type BalanceResult, runBalanceRound } from './balance-round.js';
 import { DEV_FAULTS, type DevFault, runDevRound } from './dev-round.js';
+import { MOVE_HARMS, type MoveFault } from './move-harms.js';
+import { type MoveFigures, runMoveRound } from './rebalance-round.js';
 import { FAULTS, runRound, type Fault, type RoundResult } from './round.js';
 
-type Kind = Fault | DevFault | BalanceFault;
+type Kind = Fault | DevFault | BalanceFault | MoveFault;
+
+const MOVE_FAULTS: readonly MoveFault[] = ['rebalance', ...MOVE_HARMS];
+const ALL: readonly Kind[] = [...FAULTS, ...DEV_FAULTS, ...BALANCE_FAULTS, ...MOVE_FAULTS];
 
 function usage(message: string): never {
   console.error(
-    `${message}\nusage: npm run -s faults -- ${[...FAULTS, 'all', ...DEV_FAULTS, 'dev', ...BALANCE_FAULTS].join('|')} [--seed S] [--rounds N] [--rows R] [--json]`,
+    `${message}\nusage: npm run -s faults -- ${[...ALL, 'all', 'dev', 'rebalance-kill'].join('|')} [--seed S] [--rounds N] [--rows R] [--seconds S] [--json]`,
   );
   process.exit(2);
 }
@@ -29,7 +35,8 @@ function wholeNumber(name: string, text: string): number {
 function kindsOf(name: string): readonly Kind[] {
   if (name === 'all') return FAULTS.filter((fault) => fault !== 'none');
   if (name === 'dev') return DEV_FAULTS;
-  return [...FAULTS, ...DEV_FAULTS, ...BALANCE_FAULTS].filter((fault) => fault === name);
+  if (name === 'rebalance-kill') return MOVE_HARMS;
+  return ALL.filter((fault) => fault === name);
 }
 
 function isDevFault(kind: Kind): kind is DevFault {
@@ -40,13 +47,24 @@ function isBalanceFault(kind: Kind): kind is BalanceFault {
   return BALANCE_FAULTS.some((fault) => fault === kind);
 }
 
-function runKind(kind: Kind, round: number, seed: number, rows: number): Promise<RoundResult> {
+function isMoveFault(kind: Kind): kind is MoveFault {
+  return MOVE_FAULTS.some((fault) => fault === kind);
+}
+
+interface Amounts {
+  readonly rows: number;
+  readonly seconds: number;
+}
+
+function runKind(kind: Kind, round: number, seed: number, { rows, seconds }: Amounts): Promise<RoundResult> {
   if (isBalanceFault(kind)) return runBalanceRound(round, seed, kind);
+  if (isMoveFault(kind)) return runMoveRound({ round, seed, fault: kind, seconds });
   return isDevFault(kind) ? runDevRound(round, seed, kind, rows) : runRound(round, seed, kind, rows);
 }
 
 /** What only some kinds of rounds say. */
 function extras(result: RoundResult): string {
+  if (result.moves !== undefined) return moveExtras(result.moves);
   if (!('spreads' in result)) return '';
   const { spreads, how, balancedAfterMs, movesAtReturn, longestGapMs } = result as BalanceResult;
   const placed = Object.entries(spreads).map(([when, spread]) => `${when} ${spread.join('/')}`);
@@ -57,6 +75,16 @@ function extras(result: RoundResult): string {
   return `\n  ${placed.join(', ')}${after}${back}`;
 }
 
+function moveExtras(moves: MoveFigures): string {
+  const { rebalances, outOfOrder, aliveTwice, stateLost, needlessStops, rowsPerSecond } = moves;
+  const ms = (value: number | null): string => (value === null ? '–' : `${Math.round(value)} ms`);
+  return (
+    `\n  ${outOfOrder} out of order, ${aliveTwice} alive twice, ${stateLost} times state lost; ` +
+    `${rebalances} rebalances, ${moves.moves} tasks moved, ${needlessStops} stopped needlessly; pause ${ms(moves.pauseMs)}, ` +
+    `moved tasks stood still for ${ms(moves.standstillMsMedian)} (median), ${ms(moves.standstillMsMax)} (most); ${rowsPerSecond} rows/s`
+  );
+}
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -64,6 +92,7 @@ async function main(): Promise<void> {
       seed: { type: 'string', default: '1' },
       rounds: { type: 'string', default: '1' },
       rows: { type: 'string', default: '150000' },
+      seconds: { type: 'string', default: '60' },
       json: { type: 'boolean', default: false },
     },
   });
@@ -73,10 +102,11 @@ async function main(): Promise<void> {
   const seed = wholeNumber('seed', values.seed);
   const rounds = wholeNumber('rounds', values.rounds);
   const rows = wholeNumber('rows', values.rows);
+  const seconds = wholeNumber('seconds', values.seconds);
   const results: RoundResult[] = [];
   for (let round = 0; round < rounds; round++) {
     const kind = kinds[round % kinds.length]!;
-    const result = await runKind(kind, round, seed + round, rows);
+    const result = await runKind(kind, round, seed + round, { rows, seconds });
     results.push(result);
     if (values.json) console.log(JSON.stringify(result));
     else {

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { MoveFigures } from './rebalance-round.js';
 import { findProcesses, listeningSockets, pidsOf } from './processes.js';
 import { createRandom } from './random.js';
 import { account, countRecords } from './sinks.js';
@@ -32,6 +33,8 @@ export interface RoundResult {
   readonly needlessRestarts: number;
   readonly deadLetters: number;
   readonly seconds: number;
+  /** Of rounds about planned moves. */
+  readonly moves?: MoveFigures;
   /** What went wrong; null: nothing. */
   readonly problem: string | null;
 }
