@@ -155,8 +155,18 @@ async function messageTimeoutMs(client: ClusterClient, name: string): Promise<nu
 
 /** As docs/json-output.md says. */
 function describeJson({ summary, desired, status }: TopologyDetail): object {
-  const { components, workers, totals, errors, lostStates, deadLetterFiles, oldestPending, notes, problems } =
-    status;
+  const {
+    components,
+    workers,
+    totals,
+    errors,
+    lostStates,
+    deadLetterFiles,
+    oldestPending,
+    notes,
+    problems,
+    lastMove,
+  } = status;
   return {
     type: 'describe',
     ...summary,
@@ -165,6 +175,7 @@ function describeJson({ summary, desired, status }: TopologyDetail): object {
     problems: problems.map(({ code, message }) => ({ code, message })),
     totals,
     oldestPending,
+    lastMove,
     components: components.map((one) => {
       const { executeMicros: _execute, completeMicros: _complete, perTask: _tasks, ...rest } = one;
       return { ...rest, latency: { p50Micros: latency(one, 0.5), p99Micros: latency(one, 0.99) } };

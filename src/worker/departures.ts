@@ -181,14 +181,21 @@ export class Departures {
       if (hosted.thread !== thread || !this.isHere(hosted.task)) continue;
       // What is stored, or about to be, is all there was.
       if (step === 'storing') continue;
-      if (step !== 'closing') {
-        departure.state = { kind: 'none' };
-        departure.position = undefined;
-        if (step !== 'waiting') this.#options.onLostState(hosted);
-        departure.hash = LOST;
-      }
-      this.#leave(departure);
+      if (step === 'closing') this.#leave(departure);
+      else this.#lose(departure);
     }
+  }
+
+  /** Its thread has ended, and what was not stored with it (D4). */
+  #lose(departure: Departure): void {
+    departure.state = { kind: 'none' };
+    departure.position = undefined;
+    // One that has not started has nothing; of any other its new slot names the loss.
+    if (departure.step !== 'waiting') {
+      departure.hash = LOST;
+      if (departure.to.kind === 'thread') this.#options.onLostState(departure.hosted);
+    }
+    this.#leave(departure);
   }
 
   #startCutting(departure: Departure): void {
@@ -222,8 +229,10 @@ export class Departures {
       departure.hash = await this.#options.store(task, move, bytes);
     } catch (error) {
       const cause = error instanceof Error ? error.message : String(error);
-      if (this.#isStoring(departure))
+      if (!this.#isStoring(departure)) return;
+      if (departure.hosted.state === 'running')
         this.#keep(departure, notSaved(task, `its state could not be stored: ${cause}`));
+      else this.#lose(departure);
       return;
     }
     if (!this.#isStoring(departure)) return;

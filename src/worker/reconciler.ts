@@ -34,6 +34,7 @@ import type { CrashRecord } from './crash-record.js';
 import { Departures, type Destination } from './departures.js';
 import type { ExecutorThreads } from './executor-threads.js';
 import type { RouteKeeper } from './route-keeper.js';
+import type { StateRecord } from './state-record.js';
 import type { SupervisorLink } from './supervisor-link.js';
 import { componentOf, rangesOf, tasksOf, type HostedTask, type TaskBook } from './task-book.js';
 import type { ThreadHost } from './thread-host.js';
@@ -53,6 +54,7 @@ export interface ReconcilerOptions {
   readonly settings: Settings;
   readonly description: TopologyDescription;
   readonly crashRecord: CrashRecord;
+  readonly stateRecord: StateRecord;
   readonly tasks: TaskBook;
   readonly threads: ExecutorThreads;
   readonly routes: RouteKeeper;
@@ -215,6 +217,7 @@ export class Reconciler {
       this.#relocations.delete(task);
       this.#departures.onMoveOver(task);
     }
+    this.#options.stateRecord.hold(tasks.filter((task) => this.#hasState(task)));
     this.#options.routes.schedule();
     this.#departures.advance();
     this.#options.onChanged();
@@ -258,6 +261,7 @@ export class Reconciler {
     const { tasks, routes } = this.#options;
     const here = tasks.ofThread(host.index);
     for (const { task, component, state } of here) {
+      this.#options.stateRecord.drop(task);
       const isLeaving = this.#departures.has(task);
       if (state === 'running' && !isLeaving) this.#noteLostState(component, task);
     }
@@ -333,6 +337,7 @@ export class Reconciler {
       host?.post({ kind: 'stop-tasks', tasks: [task] });
       host?.started.delete(task);
       tasks.remove(task);
+      this.#options.stateRecord.drop(task);
       this.#options.routes.schedule(true);
     }
     for (const task of [...this.#threadOf.keys()]) {
@@ -443,6 +448,7 @@ export class Reconciler {
     }
     const hosted = this.#options.tasks.add(task, component, this.#spouts.has(component), thread);
     hosted.crashes = this.#options.crashRecord.crashesOf(task);
+    if (this.#options.stateRecord.takeLost(task)) this.#noteLostState(component, task);
   }
 
   // ── starting ──
@@ -535,6 +541,7 @@ export class Reconciler {
     if (to.kind === 'slot') {
       this.#threadOf.delete(task);
       this.#options.tasks.remove(task);
+      this.#options.stateRecord.drop(task);
     }
     this.#options.routes.schedule();
     this.#options.onChanged();
@@ -577,6 +584,11 @@ export class Reconciler {
     if (error.code !== 'MOVE_CANCELLED') this.#options.onError({ component, task, error });
     this.#options.logger.warn('task.kept', { task, component, code: error.code, message: error.message });
     this.#options.onChanged();
+  }
+
+  #hasState(task: number): boolean {
+    const component = this.#options.tasks.get(task)?.component;
+    return component !== undefined && this.#stateful.has(component);
   }
 
   #noteLostState(component: string, task: number): void {

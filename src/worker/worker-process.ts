@@ -51,6 +51,7 @@ import { QuietWatch } from './quiet-watch.js';
 import { Reconciler } from './reconciler.js';
 import { ReportBook } from './report-book.js';
 import { RouteKeeper } from './route-keeper.js';
+import { StateRecord } from './state-record.js';
 import { SupervisorLink } from './supervisor-link.js';
 import { componentOf, TaskBook } from './task-book.js';
 import { threadReport, type ThreadHost } from './thread-host.js';
@@ -197,6 +198,7 @@ export class WorkerProcess {
       settings: this.#settings,
       description,
       crashRecord: this.#crashRecord,
+      stateRecord: new StateRecord(launch.directory, options.logger),
       tasks: this.#tasks,
       threads: this.#threads,
       routes: this.#routes,

@@ -38,6 +38,7 @@ describe('a topology on a cluster that stays', () => {
     const after = await cluster.untilTopology('two workers', 'numbers', ({ isReady, workers }) =>
       isReady && workers.length === 2 ? workers : undefined,
     );
+    expect(await ask('describe', 'numbers')).toMatchObject({ lastMove: { step: 'done', problems: [] } });
     // What stayed was not restarted.
     for (const { pid } of after) expect([...before.values()]).toContain(pid);
     await cluster.untilRowsFlow('numbers');

@@ -62,6 +62,7 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
   ];
   if (desired !== null)
     lines.push(`rebalanced   ${desired.revision} ×, last ${ago(desired.changedMs, nowMs)}`);
+  lines.push(...moveLines(status.lastMove));
   if (oldestPending !== null) {
     const { component, task, row, ageMs, heldBy } = oldestPending;
     const holder = heldBy === null ? '' : `, held by ${heldBy}`;
@@ -89,6 +90,15 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
 }
 
 type Status = TopologyDetail['status'];
+
+function moveLines(move: Status['lastMove']): readonly string[] {
+  if (move === null) return [];
+  const { step, tasks, problems } = move;
+  return [
+    `last move    ${counted(tasks, 'task')}, ${step}`,
+    ...problems.map((problem) => `             ${printable(problem)}`),
+  ];
+}
 
 function componentLines({ components, errors }: Status, width: number): readonly string[] {
   const all: readonly Column<Status['components'][number]>[] = [
