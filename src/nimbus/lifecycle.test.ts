@@ -196,6 +196,58 @@ describe('rebalance', () => {
     expect((await cluster.record(id))?.desired).toMatchObject({ workers: 3, executors: { count: 1 } });
   });
 
+  it('leaves everything where it runs when the machines go that were to take tasks, and moves it elsewhere as planned', async () => {
+    await cluster.announce('s1', [1, 2, 3]);
+    const id = await cluster.submit('words', 1);
+    const before = await cluster.assigned(id, ({ slots }) => slots.length === 1);
+    await cluster.report('s1', [before]);
+    for (const other of ['s2', 's3']) {
+      await cluster.announce(other, [1]);
+      await cluster.report(other, []);
+    }
+    await cluster.settle();
+    await cluster.nimbus.rebalance('words', { ...LIVE, workers: 3 });
+    await cluster.assigned(id, ({ target }) => target?.slots.length === 3);
+    const written: Assignment[] = [];
+    const write = cluster.own.writeAssignment.bind(cluster.own);
+    cluster.own.writeAssignment = (assignment: Assignment) => {
+      written.push(assignment);
+      return write(assignment);
+    };
+    // s1 is away as well, but its worker says that it lives.
+    const [heartbeat] = (await cluster.outside.listHeartbeats()).filter(
+      ({ supervisorId }) => supervisorId === 's1',
+    );
+    const worker = heartbeat?.slots[0]?.heartbeat;
+    if (worker === undefined || worker === null) throw new Error('no worker');
+    await cluster.outside.publishWorkerLiveness(worker);
+    for (const supervisor of ['s1', 's2', 's3']) await cluster.outside.withdrawSupervisor(supervisor);
+    await cluster.settle();
+    for (let i = 1; i < 20; i++) {
+      cluster.clock.advance(200);
+      await cluster.outside.publishWorkerLiveness({ ...worker, sequence: worker.sequence + i });
+      await cluster.settle();
+    }
+    await cluster.announce('s1', [1, 2, 3]);
+    const after = await cluster.carryOut(id, ['s1']);
+    expect(after.slots.map(({ port }) => port)).toEqual([1, 2, 3]);
+    // No task was ever anywhere else without a move that hands it over.
+    const slotOf = ({ slots }: Assignment, task: number): number | undefined =>
+      slots.find(({ executors }) => executors.some(([first, last]) => first <= task && task <= last))?.port;
+    for (const [index, assignment] of written.entries()) {
+      for (let task = 2; task <= 5; task++) {
+        const isMoving = assignment.moves?.some(({ tasks }) => tasks[0] <= task && task <= tasks[1]) === true;
+        const formerly = slotOf(written[index - 1] ?? before, task);
+        if (!isMoving)
+          expect([assignment.version, task, slotOf(assignment, task)]).toEqual([
+            assignment.version,
+            task,
+            formerly,
+          ]);
+      }
+    }
+  });
+
   it('accepts more executors than tasks, and says how many there will be', async () => {
     await running();
     const result = await cluster.nimbus.rebalance('words', { ...LIVE, executors: { count: 99 } });

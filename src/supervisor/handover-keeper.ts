@@ -8,7 +8,7 @@
  *     released as lost, or with the state that the worker had stored before.
  * H3  Nothing is written before what an earlier supervisor of this machine had written has been read.
  */
-import { type CancelTimer, type Clock, hasCode, type Logger } from '../base/index.js';
+import { type CancelTimer, type Clock, hasCode, IsobarError, type Logger } from '../base/index.js';
 import type { Coordination, Handover, ReleasedState, StopWatching } from '../coordination/index.js';
 import type { Assignment, TaskMove } from '../scheduling/index.js';
 import type { AssignmentView } from './assignment-view.js';
@@ -47,6 +47,7 @@ export class HandoverKeeper {
   #isClosed = false;
   readonly #known: Promise<void>;
   #tellKnown: () => void = () => undefined;
+  #isKnown = false;
 
   constructor(options: HandoverKeeperOptions) {
     this.#options = options;
@@ -84,7 +85,7 @@ export class HandoverKeeper {
     this.#stored.set(stateKey(topologyId, task, move), state);
   }
 
-  /** Resolves when these steps are stored (H1). */
+  /** Resolves when these steps are stored (H1). @throws COORDINATOR_UNAVAILABLE when this is closed before */
   async record(topologyId: string, handovers: readonly Handover[]): Promise<void> {
     await this.#known;
     const own = this.#ownOf(topologyId);
@@ -97,17 +98,25 @@ export class HandoverKeeper {
       own.handovers = [...own.handovers, ...news];
       own.isWritten = false;
     }
-    own.writing ??= this.#write(topologyId, own);
+    if (this.#isClosed) throw notStored();
+    // Not for what is stored already: a write that ends at once would be taken for one that is under way for ever.
+    if (!own.isWritten) own.writing ??= this.#write(topologyId, own);
     await own.writing;
   }
 
   /** Releases what went with workers that are gone (H2). */
   releaseLost(): void {
+    // What is on record already shows with the first reading (H3), which comes back to this.
+    if (!this.#isKnown) return;
     const { view } = this.#options;
     for (const { assignment } of view.topologies()) {
       const lost: Handover[] = [];
       for (const move of assignment.moves ?? []) lost.push(...this.#lostOf(assignment, move));
-      if (lost.length > 0) void this.record(assignment.topologyId, lost);
+      if (lost.length === 0) continue;
+      // Its successor decides it again.
+      this.record(assignment.topologyId, lost).catch((error: unknown) => {
+        this.#options.logger.warn('handovers.not-stored', { message: String(error) });
+      });
     }
   }
 
@@ -156,7 +165,9 @@ export class HandoverKeeper {
         await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
       }
     }
+    // In the same turn as the last look at isWritten, or a step in between is lost.
     own.writing = undefined;
+    if (!own.isWritten) throw notStored();
   }
 
   /** Without the steps of moves that are over. */
@@ -201,12 +212,19 @@ export class HandoverKeeper {
         this.#ownOf(topologyId).handovers = handovers;
     }
     this.#all = all;
+    const isFirst = !this.#isKnown;
+    this.#isKnown = true;
     this.#tellKnown();
+    if (isFirst) this.releaseLost();
     for (const topologyId of new Set([...before.keys(), ...all.keys()])) {
       if (JSON.stringify(before.get(topologyId)) !== JSON.stringify(all.get(topologyId)))
         this.#options.onChange(topologyId);
     }
   }
+}
+
+function notStored(): IsobarError {
+  return new IsobarError('COORDINATOR_UNAVAILABLE', 'the supervisor ends before a step of a move is stored');
 }
 
 function stateKey(topologyId: string, task: number, move: number): string {

@@ -121,11 +121,12 @@ function differs(a: Assignment, b: Assignment): boolean {
 
 function begin(input: MoveInput, desired: Assignment): MoveStep {
   const { stored, nowMs } = input;
-  const { pieces, stayed } = settle(input, desired.slots);
+  const { pieces, stayed, isWhole } = settle(input, desired.slots);
   const events = stayed.map(stayedEvent(stored));
   const known = [...stored.slots, ...desired.slots];
   const moving = movesBetween(input, pieces, stored.version + 1);
-  const revision = desired.revision ?? stored.revision;
+  // What could not be placed as it is wanted is still wanted.
+  const revision = isWhole ? (desired.revision ?? stored.revision) : stored.revision;
   if (moving.length === 0) {
     // A slot that loses its last executor here has lost it to a death: its worker is of no use to anybody.
     const slots = slotsWith(pieces, emptySlots(stored), known, nowMs);
@@ -167,7 +168,7 @@ interface Stay {
 function settle(
   input: MoveInput,
   desired: readonly SlotAssignment[],
-): { readonly pieces: readonly Piece[]; readonly stayed: readonly Stay[] } {
+): { readonly pieces: readonly Piece[]; readonly stayed: readonly Stay[]; readonly isWhole: boolean } {
   const { stored } = input;
   const sources = sourcesOf(input);
   const pieces: Piece[] = [];
@@ -187,11 +188,12 @@ function settle(
       pieces.push({ range: run.range, slot: run.value });
   }
   // What runs and is wanted nowhere runs on: there is no place for it.
+  const wanted = pieces.length;
   for (const { range, slot } of piecesOf(stored.slots)) {
     for (const run of runsOf(range, (task) => !covered.has(task) && sources.get(task) === slot))
       if (run.value) pieces.push({ range: run.range, slot });
   }
-  return { pieces, stayed };
+  return { pieces, stayed, isWhole: pieces.length === wanted };
 }
 
 function mayMove(input: MoveInput, task: number): boolean {

@@ -90,10 +90,13 @@ export class TopologyMoves {
 
   /** Goes as far as it can now. `outcome`: what a round has just decided about the topology. */
   async advance(known: KnownTopology, outcome?: TopologyOutcome): Promise<void> {
+    // What is dead is so in the assignment that the round has seen: a task that is placed elsewhere since is not.
+    const seen = known.assignment;
     for (let steps = 0; steps < MAX_STEPS; steps++) {
       if (known.assignment === undefined) return this.#first(known, outcome);
       if (isTerminal(known.record.phase)) break;
-      const step = this.#decide(known, known.assignment, outcome);
+      const isSeen = known.assignment.version === seen?.version;
+      const step = this.#decide(known, known.assignment, outcome, isSeen);
       if (step.kind === 'none') {
         if (step.wakeInMs !== null) this.#options.wakeIn(Math.max(1, step.wakeInMs));
         break;
@@ -109,7 +112,12 @@ export class TopologyMoves {
     if (outcome?.kind === 'changed') await this.#options.write(known, outcome.assignment);
   }
 
-  #decide(known: KnownTopology, stored: Assignment, outcome: TopologyOutcome | undefined): MoveStep {
+  #decide(
+    known: KnownTopology,
+    stored: Assignment,
+    outcome: TopologyOutcome | undefined,
+    isSeen: boolean,
+  ): MoveStep {
     const { record, loaded } = known;
     const { kind } = record.phase;
     const reports = this.#taskReports(known.id);
@@ -117,7 +125,7 @@ export class TopologyMoves {
     return advanceMove({
       stored,
       desired: outcome?.kind === 'changed' ? outcome.assignment : undefined,
-      dead: new Set((outcome?.dead ?? []).flatMap(({ range }) => tasksOf(range))),
+      dead: new Set((isSeen ? (outcome?.dead ?? []) : []).flatMap(({ range }) => tasksOf(range))),
       gone: this.#options.gone(),
       slots: this.#slotFacts(known.id, stored),
       handovers: (this.#nodes.get(known.id) ?? []).flatMap(({ handovers }) => handovers),
