@@ -59,6 +59,8 @@ const BRISK_MS = 200;
 const BRISK_TIME_MS = 10_000;
 const ENDING_MS = 50;
 const CALM_MS = 1000;
+/** Nothing has been counted for this long: a few heartbeats. */
+const STILL_MS = 3000;
 /** After a forced end, what is still to be read is read for this long. */
 const SETTLE_MS = 3000;
 /** A daemon that has just been started again has read its records by then. */
@@ -104,6 +106,8 @@ class Session {
   #drain: Drain | null = null;
   #seenMs = Infinity;
   #submittedMs = Infinity;
+  /** Totals that were last seen to change, as text, and when. */
+  #counted = { text: '', atMs: -Infinity };
   /** Bolts by stage. */
   #bolts: readonly string[] = [];
 
@@ -318,18 +322,24 @@ class Session {
     const isYoung = systemClock.nowMs() - this.#startedMs < BRISK_TIME_MS;
     const isEnding = status !== undefined && status.phase.kind !== 'active';
     const periodMs = status === undefined ? RETRY_MS : isEnding ? ENDING_MS : isYoung ? BRISK_MS : CALM_MS;
+    // A screen on which nothing moves need not be drawn again so soon.
+    const isStill = status !== undefined && !isYoung && this.#isStill(status);
+    const restMs = isStill ? periodMs : Math.min(periodMs, Math.max(refreshMs, ENDING_MS));
     const waiting = [drain, force].filter((signal) => !signal.aborted);
     const signal = waiting.length === 0 ? undefined : AbortSignal.any(waiting);
     try {
-      await pause(
-        Math.min(periodMs, Math.max(refreshMs, ENDING_MS)),
-        undefined,
-        signal === undefined ? {} : { signal },
-      );
+      await pause(restMs, undefined, signal === undefined ? {} : { signal });
     } catch {
       // Woken by a signal: the next look acts on it.
       return;
     }
+  }
+
+  #isStill({ totals }: TopologyStatus): boolean {
+    const text = JSON.stringify(totals);
+    const nowMs = systemClock.nowMs();
+    if (text !== this.#counted.text) this.#counted = { text, atMs: nowMs };
+    return nowMs - this.#counted.atMs >= STILL_MS;
   }
 }
 
