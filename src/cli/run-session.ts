@@ -61,6 +61,9 @@ const ENDING_MS = 50;
 const CALM_MS = 1000;
 /** Nothing has been counted for this long: a few heartbeats. */
 const STILL_MS = 3000;
+/** A costly look is followed by a rest in proportion. */
+const RESTS_PER_LOOK = 4;
+const LONGEST_REST_MS = 3000;
 /** After a forced end, what is still to be read is read for this long. */
 const SETTLE_MS = 3000;
 /** A daemon that has just been started again has read its records by then. */
@@ -205,6 +208,7 @@ class Session {
       onLine: (worker, line) => this.#display.output(worker, line),
     });
     for (;;) {
+      const lookedMs = systemClock.nowMs();
       const status = await this.#look(topologyId);
       tail.poll();
       if (status !== undefined) {
@@ -221,7 +225,7 @@ class Session {
         if (force.aborted) return this.#forceEnd(topologyId, name, tail, status);
         if (drain.aborted && this.#drain === null) await this.#askToDrain(name, status);
       }
-      await this.#rest(status);
+      await this.#rest(status, systemClock.nowMs() - lookedMs);
     }
   }
 
@@ -317,14 +321,16 @@ class Session {
     }
   }
 
-  async #rest(status: TopologyStatus | undefined): Promise<void> {
+  /** @param lookMs what the last look has taken: a status of very many tasks must not keep the daemon from its work */
+  async #rest(status: TopologyStatus | undefined, lookMs: number): Promise<void> {
     const { drain, force, refreshMs } = this.#controls;
     const isYoung = systemClock.nowMs() - this.#startedMs < BRISK_TIME_MS;
     const isEnding = status !== undefined && status.phase.kind !== 'active';
     const periodMs = status === undefined ? RETRY_MS : isEnding ? ENDING_MS : isYoung ? BRISK_MS : CALM_MS;
     // A screen on which nothing moves need not be drawn again so soon.
     const isStill = status !== undefined && !isYoung && this.#isStill(status);
-    const restMs = isStill ? periodMs : Math.min(periodMs, Math.max(refreshMs, ENDING_MS));
+    const wantedMs = isStill ? periodMs : Math.min(periodMs, Math.max(refreshMs, ENDING_MS));
+    const restMs = Math.max(wantedMs, Math.min(RESTS_PER_LOOK * lookMs, LONGEST_REST_MS));
     const waiting = [drain, force].filter((signal) => !signal.aborted);
     const signal = waiting.length === 0 ? undefined : AbortSignal.any(waiting);
     try {

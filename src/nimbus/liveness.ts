@@ -27,8 +27,8 @@ export class Liveness {
   readonly #startedMs: number;
   readonly #workers = new Map<string, Heard>();
   readonly #supervisors = new Map<string, Heard>();
-  /** Last report of an executor in a slot, by `topology supervisor port first task`. */
-  readonly #executors = new Map<string, number>();
+  /** Last report of an executor in a slot of a topology, by first task. */
+  readonly #executors = new Map<string, Map<number, number>>();
   /** Since when an assigned supervisor has neither a record nor a worker that announces itself. */
   readonly #missingSince = new Map<string, number>();
 
@@ -90,7 +90,7 @@ export class Liveness {
    */
   lastHeartbeatMs(question: ExecutorQuestion, nowMs: number): number | undefined {
     const { supervisor, timeoutMs, launchTimeoutMs, startedMs } = question;
-    const heardMs = this.#executors.get(executorKey(question));
+    const heardMs = this.#executors.get(placeKey(question))?.get(question.firstTask);
     const knownMs = startedMs < this.#startedMs ? Math.max(heardMs ?? 0, this.#startedMs) : heardMs;
     if (knownMs === undefined || nowMs - knownMs < timeoutMs) return knownMs;
     const supervisorHeardMs = this.#supervisors.get(supervisor)?.atMs;
@@ -103,8 +103,12 @@ export class Liveness {
     const kept = new Set<string>();
     for (const { topologyId, slots } of assignments) {
       for (const { supervisor, port, executors } of slots) {
-        for (const [firstTask] of executors)
-          kept.add(executorKey({ topologyId, supervisor, port, firstTask }));
+        const key = placeKey({ topologyId, supervisor, port });
+        const heard = this.#executors.get(key);
+        if (heard === undefined) continue;
+        const named = new Set(executors.map(([firstTask]) => firstTask));
+        for (const firstTask of heard.keys()) if (!named.has(firstTask)) heard.delete(firstTask);
+        kept.add(key);
       }
     }
     for (const key of this.#executors.keys()) if (!kept.has(key)) this.#executors.delete(key);
@@ -113,11 +117,11 @@ export class Liveness {
   #noteWorker(heartbeat: WorkerHeartbeat, nowMs: number): void {
     const { workerId, sequence, topologyId, supervisorId: supervisor, port } = heartbeat;
     if (!hear(this.#workers, `${supervisor}:${port}`, `${workerId} ${sequence}`, nowMs)) return;
-    for (const { executors } of heartbeat.threads) {
-      for (const [firstTask] of executors) {
-        this.#executors.set(executorKey({ topologyId, supervisor, port, firstTask }), nowMs);
-      }
-    }
+    const key = placeKey({ topologyId, supervisor, port });
+    const heard = this.#executors.get(key) ?? new Map<number, number>();
+    this.#executors.set(key, heard);
+    for (const { executors } of heartbeat.threads)
+      for (const [firstTask] of executors) heard.set(firstTask, nowMs);
   }
 }
 
@@ -127,11 +131,6 @@ function hear(into: Map<string, Heard>, id: string, mark: string, nowMs: number)
   return true;
 }
 
-function executorKey(place: {
-  topologyId: string;
-  supervisor: string;
-  port: number;
-  firstTask: number;
-}): string {
-  return JSON.stringify([place.topologyId, place.supervisor, place.port, place.firstTask]);
+function placeKey(place: { topologyId: string; supervisor: string; port: number }): string {
+  return `${place.topologyId} ${place.supervisor} ${place.port}`;
 }

@@ -26,7 +26,7 @@ import {
   P_TASK,
 } from './counters.js';
 import { reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
-import { Gate, isBlocked, NO_ROUTES_YET } from './link.js';
+import { isBlocked, NO_ROUTES_YET, type Gate, type SharedGate } from './link.js';
 import type { Edge } from './outputs.js';
 import {
   Q_COST,
@@ -55,9 +55,9 @@ type Answer = PromiseLike<unknown>;
 export interface BoltWiring {
   readonly component: ComponentDescription;
   readonly context: ThreadContext;
-  /** Numbers of the bolt's tasks are firstTask … firstTask + taskCount − 1. */
-  readonly firstTask: number;
-  readonly taskCount: number;
+  /** Blocked while a queue of any executor of the bolt in this thread is full: of rows from outside its cycle, and of the cycle. */
+  readonly gate: SharedGate;
+  readonly cycleGate: SharedGate;
   /** Number of the cycle that the bolt is in; -1: none. */
   readonly cycle: number;
   /** By subscription. */
@@ -72,12 +72,16 @@ export class BoltExecutor implements LocalTarget {
   readonly component: ComponentDescription;
   /** Number of the cycle that the bolt is in; -1: none. */
   readonly cycle: number;
-  readonly gate = new Gate();
-  readonly cycleGate = new Gate();
+  readonly gate: SharedGate;
+  readonly cycleGate: SharedGate;
   readonly tasks: BoltTaskRunner[] = [];
-  readonly #firstTask: number;
+  /** Lowest number of its tasks. */
+  #firstTask = 0;
   /** By place among the component's tasks. */
-  readonly #taskAt: (BoltTaskRunner | undefined)[];
+  readonly #taskAt: (BoltTaskRunner | undefined)[] = [];
+  /** This executor has closed the gate of its bolt. */
+  #isFull = false;
+  #isCycleFull = false;
   readonly #componentIndex: number;
   readonly #context: ThreadContext;
   readonly #queue = new RowQueue();
@@ -103,8 +107,8 @@ export class BoltExecutor implements LocalTarget {
     this.component = wiring.component;
     this.cycle = wiring.cycle;
     this.#context = context;
-    this.#firstTask = wiring.firstTask;
-    this.#taskAt = new Array<BoltTaskRunner | undefined>(wiring.taskCount).fill(undefined);
+    this.gate = wiring.gate;
+    this.cycleGate = wiring.cycleGate;
     this.#isCycleEdge = wiring.isCycleEdge;
     this.#keyHashes = wiring.keyHashes;
     this.#componentIndex = context.componentIndex.get(wiring.component.id)!;
@@ -114,9 +118,11 @@ export class BoltExecutor implements LocalTarget {
 
   /** Takes a task in, with the rows that wait for it where it was in another executor of this thread before. */
   add(task: BoltTaskRunner, waiting: readonly RowQueue[] = []): void {
-    this.tasks.push(task);
-    this.tasks.sort((a, b) => a.number - b.number);
-    this.#taskAt[task.number - this.#firstTask] = task;
+    let place = this.tasks.length;
+    while (place > 0 && this.tasks[place - 1]!.number > task.number) place--;
+    this.tasks.splice(place, 0, task);
+    if (place === 0) this.#indexTasks();
+    else this.#taskAt[task.number - this.#firstTask] = task;
     for (const rows of waiting) {
       while (rows.size > 0) {
         const isOfCycle = this.#isOfCycle(rows.words[rows.headWords]!);
@@ -137,9 +143,30 @@ export class BoltExecutor implements LocalTarget {
     return waiting;
   }
 
+  /** An executor has few of its component's tasks, so the table begins at its own. */
+  #indexTasks(): void {
+    this.#firstTask = this.tasks[0]!.number;
+    this.#taskAt.length = 0;
+    for (const task of this.tasks) this.#taskAt[task.number - this.#firstTask] = task;
+  }
+
   #updateOwnGates(): void {
-    this.gate.blocked = this.#queue.size >= this.#queueLimit;
-    this.cycleGate.blocked = this.#cycleQueue.size >= this.#queueLimit;
+    const isFull = this.#queue.size >= this.#queueLimit;
+    if (isFull !== this.#isFull) this.#setFull(isFull);
+    const isCycleFull = this.#cycleQueue.size >= this.#queueLimit;
+    if (isCycleFull !== this.#isCycleFull) this.#setCycleFull(isCycleFull);
+  }
+
+  #setFull(isFull: boolean): void {
+    this.#isFull = isFull;
+    if (isFull) this.gate.close();
+    else this.gate.open();
+  }
+
+  #setCycleFull(isFull: boolean): void {
+    this.#isCycleFull = isFull;
+    if (isFull) this.cycleGate.close();
+    else this.cycleGate.open();
   }
 
   /** The marked number of a subscription is one of the cycle that this bolt is in. */
@@ -206,7 +233,7 @@ export class BoltExecutor implements LocalTarget {
         -1,
         0,
       );
-      if (queue.size >= this.#queueLimit) this.cycleGate.blocked = true;
+      if (queue.size >= this.#queueLimit && !this.#isCycleFull) this.#setCycleFull(true);
       return;
     }
     const queue = this.#queue;
@@ -224,7 +251,7 @@ export class BoltExecutor implements LocalTarget {
       -1,
       0,
     );
-    if (queue.size >= this.#queueLimit) this.gate.blocked = true;
+    if (queue.size >= this.#queueLimit && !this.#isFull) this.#setFull(true);
   }
 
   /** Takes a row that came over a link; credit bounds how many there can be. */

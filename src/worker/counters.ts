@@ -49,15 +49,48 @@ export interface CounterBlock {
   readonly sketch: Int32Array;
 }
 
-/** Allocates the block of a task. */
-export function allocateCounters(): SharedArrayBuffer {
-  return new SharedArrayBuffer(COUNTER_FIELDS * 8 + SKETCH_BUCKETS * 4);
+/** Where the block of a task is, for its thread to open. */
+export interface CounterPlace {
+  readonly buffer: SharedArrayBuffer;
+  /** In bytes. */
+  readonly offset: number;
 }
 
-export function openCounters(buffer: SharedArrayBuffer): CounterBlock {
+/** A multiple of 8. */
+const BLOCK_BYTES = COUNTER_FIELDS * 8 + Math.ceil((SKETCH_BUCKETS * 4) / 8) * 8;
+const MOST_BLOCKS_OF_BUFFER = 256;
+
+/**
+ * Allocates blocks, many of them in one buffer: to make a buffer, and to hand it to a thread, costs far more than a block. A
+ * buffer goes when none of its blocks is used any more, so the first ones are small.
+ */
+export class CounterStore {
+  #buffer = new SharedArrayBuffer(0);
+  #nextOffset = 0;
+  #buffers = 0;
+
+  /** How many buffers there have been. */
+  get buffers(): number {
+    return this.#buffers;
+  }
+
+  allocate(): CounterPlace {
+    if (this.#nextOffset >= this.#buffer.byteLength) {
+      this.#buffer = new SharedArrayBuffer(
+        BLOCK_BYTES * Math.min(2 ** this.#buffers++, MOST_BLOCKS_OF_BUFFER),
+      );
+      this.#nextOffset = 0;
+    }
+    const place = { buffer: this.#buffer, offset: this.#nextOffset };
+    this.#nextOffset += BLOCK_BYTES;
+    return place;
+  }
+}
+
+export function openCounters({ buffer, offset }: CounterPlace): CounterBlock {
   return {
-    counters: new Float64Array(buffer, 0, COUNTER_FIELDS),
-    sketch: new Int32Array(buffer, COUNTER_FIELDS * 8, SKETCH_BUCKETS),
+    counters: new Float64Array(buffer, offset, COUNTER_FIELDS),
+    sketch: new Int32Array(buffer, offset + COUNTER_FIELDS * 8, SKETCH_BUCKETS),
   };
 }
 

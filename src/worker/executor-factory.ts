@@ -18,11 +18,13 @@ import { DeadLetterWriter } from './acking/dead-letters.js';
 import type { BoltExecutor, BoltWiring } from './bolt-executor.js';
 import { BoltTaskRunner, reportUserError } from './bolt-task.js';
 import { openCounters } from './counters.js';
+import { SharedGate } from './link.js';
 import { createOutputs, type Edge } from './outputs.js';
 import { orderKeys, RowViews, takingOnly } from './row-views.js';
 import { compileFieldHash } from './routing/field-hash.js';
 import { SpoutTaskRunner } from './spout-executor.js';
 import { SpoutSource } from './spout-source.js';
+import { componentOf } from './task-book.js';
 import type { ThreadContext } from './thread-context.js';
 import type { TaskStart } from './thread-messages.js';
 import { inCall } from './user-calls.js';
@@ -33,6 +35,8 @@ export interface ExecutorFactory {
   readonly codecs: readonly RowCodec[];
   /** By subscription. */
   readonly edges: readonly Edge[];
+  edgesFrom(component: string): readonly Edge[];
+  edgesTo(component: string): readonly Edge[];
   /** Bolt executors of this thread, by task number. */
   readonly boltOfTask: (BoltExecutor | undefined)[];
   /** User counters by component. */
@@ -109,6 +113,12 @@ export function createFactory(
     context.localTargets.push(undefined);
     context.localRoots.push(undefined);
   }
+  const edgesBySource = new Map<string, Edge[]>(description.components.map(({ id }) => [id, []]));
+  const edgesByTarget = new Map<string, Edge[]>(description.components.map(({ id }) => [id, []]));
+  for (const edge of edges) {
+    edgesBySource.get(edge.source)!.push(edge);
+    edgesByTarget.get(edge.target)!.push(edge);
+  }
   const factory: ExecutorFactory = {
     context,
     codecs: edges.map((edge) => edge.codec),
@@ -118,7 +128,9 @@ export function createFactory(
     abort: new AbortController(),
     lastTask,
     tasksOf: (component) => tasksByComponent.get(component),
-    componentOf: (task) => tasks.find(({ first, last }) => first <= task && task <= last)?.component ?? '',
+    edgesFrom: (component) => edgesBySource.get(component) ?? [],
+    edgesTo: (component) => edgesByTarget.get(component) ?? [],
+    componentOf: (task) => componentOf(tasks, task) ?? '',
     depthOf: (component) => depth.get(component) ?? 0,
     forget(task) {
       factory.boltOfTask[task] = undefined;
@@ -134,7 +146,7 @@ export function createFactory(
 
 /** What all executors of a bolt have in common. */
 export function wireBolt(factory: ExecutorFactory, component: string): BoltWiring {
-  const edgesIn = factory.edges.filter((edge) => edge.target === component);
+  const edgesIn = factory.edgesTo(component);
   const isCycleEdge: boolean[] = [];
   const keyHashes: ((row: Readonly<Record<string, unknown>>) => number)[] = [];
   let expectedEndMarks = 0;
@@ -149,12 +161,11 @@ export function wireBolt(factory: ExecutorFactory, component: string): BoltWirin
     const senders = factory.tasksOf(edge.source);
     if (senders !== undefined) expectedEndMarks += senders.last - senders.first + 1;
   }
-  const tasks = factory.tasksOf(component);
   return {
     component: factory.context.component(component),
     context: factory.context,
-    firstTask: tasks?.first ?? 0,
-    taskCount: tasks === undefined ? 0 : tasks.last - tasks.first + 1,
+    gate: new SharedGate(),
+    cycleGate: new SharedGate(),
     cycle: edgesIn.find(({ inCycle }) => inCycle)?.cycle ?? -1,
     isCycleEdge,
     keyHashes,
@@ -180,10 +191,8 @@ async function createBoltTask(
   const state = await readSaved(saved);
   const task = await inCall(context.options.progress, number, 'prepare', () => definition.create(own, state));
   const handlers: BoltTaskRunner['handlers'][number][] = [];
-  for (const edge of factory.edges) {
-    if (edge.target === component)
-      handlers[edge.subscription] = takingOnly(edge, context.component(component), task.process[edge.input]!);
-  }
+  for (const edge of factory.edgesTo(component))
+    handlers[edge.subscription] = takingOnly(edge, context.component(component), task.process[edge.input]!);
   return new BoltTaskRunner({
     number,
     component,
@@ -251,7 +260,7 @@ function outputsOf(
   const { random, progress } = factory.context.options;
   return createOutputs(
     factory.streamCodecs.get(component)!,
-    factory.edges.filter((edge) => edge.source === component),
+    factory.edgesFrom(component),
     taskIndex(factory, component, task),
     random,
     (run) => inCall(progress, task, 'a custom grouping', run),

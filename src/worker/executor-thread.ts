@@ -90,6 +90,7 @@ export class ExecutorThread {
       factory: options.factory,
       onChanged: () => this.#routes.connect(this.#executors),
       onStarted: (tasks) => this.#onStarted(tasks),
+      wake: () => this.wake(),
       onPrepared: (task) => options.post({ kind: 'prepared', task }),
       onFailed: (task, error) => this.#onStartFailed(task, error),
       onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
@@ -129,7 +130,8 @@ export class ExecutorThread {
         this.#tasks.regroup(message.ranges);
         break;
       case 'start-tasks':
-        this.#tasks.start(message.tasks);
+        // Not awaited: thousands take a while, and the loop goes on meanwhile.
+        void this.#tasks.start(message.tasks);
         break;
       case 'go':
         this.#tasks.go(message.task);
@@ -181,6 +183,7 @@ export class ExecutorThread {
       this.#context.turnMs = turnMs;
       this.#progress[P_TURNS]!++;
       this.#wakeRequested = false;
+      this.#tasks.renew();
       let work = this.#drain();
       for (const bolt of this.#tasks.bolts) work += bolt.run(BOLT_BUDGET_ROWS);
       for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);

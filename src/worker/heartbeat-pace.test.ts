@@ -69,6 +69,17 @@ describe('the pace of heartbeats', () => {
     expect(pace.isDue(heartbeat(), 4000)).toBe(true);
   });
 
+  it('rests four times as long as a heartbeat took, but no longer than the quiet interval, nor before somebody new', () => {
+    const pace = new HeartbeatPace(3000);
+    expect(pace.restMs(0)).toBe(0);
+    pace.noteCost(20, 1000);
+    expect([pace.restMs(1000), pace.restMs(1100), pace.restMs(1500)]).toEqual([80, 0, 0]);
+    pace.noteCost(5000, 2000);
+    expect(pace.restMs(2000)).toBe(3000);
+    pace.reset();
+    expect(pace.restMs(2000)).toBe(0);
+  });
+
   it('sends it to whoever is new', () => {
     const pace = new HeartbeatPace(3000);
     pace.noteSent(heartbeat(), 0);

@@ -1,6 +1,7 @@
 /**
- * When a worker's periodic heartbeat is worth sending: when it says something new, and otherwise so seldom that an idle
- * worker costs next to nothing and still is heard of long before anybody takes it for dead. Pure.
+ * When a worker's heartbeat is worth sending: when it says something new, and otherwise so seldom that an idle worker costs
+ * next to nothing and still is heard of long before anybody takes it for dead. One that is costly, since it speaks of thousands
+ * of tasks, is followed by a rest in proportion. Pure.
  */
 import type { WorkerHeartbeat } from '../coordination/index.js';
 
@@ -10,10 +11,14 @@ const RESTLESS: ReadonlySet<string> = new Set([
   ...['activeMs', 'collections', 'collectionMs'],
 ]);
 
+/** Heartbeats take at most one part in so many of the main thread's time. */
+const PARTS_OF_TIME = 5;
+
 export class HeartbeatPace {
   readonly #quietIntervalMs: number;
   #sent: WorkerHeartbeat | undefined;
   #sentMs = 0;
+  #restUntilMs = 0;
 
   /** @param quietIntervalMs longest time between two heartbeats that say the same */
   constructor(quietIntervalMs: number) {
@@ -30,9 +35,20 @@ export class HeartbeatPace {
     this.#sentMs = nowMs;
   }
 
+  /** The last one has just taken so long. Others rest for no longer than what is the same may. */
+  noteCost(costMs: number, nowMs: number): void {
+    this.#restUntilMs = nowMs + Math.min((PARTS_OF_TIME - 1) * costMs, this.#quietIntervalMs);
+  }
+
+  /** How long the next one is to wait, ms. */
+  restMs(nowMs: number): number {
+    return Math.max(0, this.#restUntilMs - nowMs);
+  }
+
   /** Nobody has heard anything: what has been sent went to somebody who is gone. */
   reset(): void {
     this.#sent = undefined;
+    this.#restUntilMs = 0;
   }
 }
 

@@ -39,6 +39,21 @@ export class Gate {
   }
 }
 
+/** A gate that several have a hand in: blocked while any of them has closed it, so that one look does for all. */
+export class SharedGate extends Gate {
+  #closed = 0;
+
+  close(): void {
+    this.#closed++;
+    this.blocked = true;
+  }
+
+  open(): void {
+    this.#closed--;
+    this.blocked = this.#closed > 0;
+  }
+}
+
 /** What an executor has before routes have told it where its targets are: it takes and reads nothing. */
 export const NO_ROUTES_YET: readonly Gate[] = [new Gate(true)];
 

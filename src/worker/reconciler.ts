@@ -36,7 +36,7 @@ import type { ExecutorThreads } from './executor-threads.js';
 import type { RouteKeeper } from './route-keeper.js';
 import type { StateRecord } from './state-record.js';
 import type { SupervisorLink } from './supervisor-link.js';
-import { componentOf, rangesOf, tasksOf, type HostedTask, type TaskBook } from './task-book.js';
+import { componentOf, tasksOf, type HostedTask, type TaskBook } from './task-book.js';
 import type { ThreadHost } from './thread-host.js';
 import type { SavedTask, TaskStart, ThreadError } from './thread-messages.js';
 
@@ -152,8 +152,17 @@ export class Reconciler {
 
   /** Executors of a thread, or what it has of them. */
   executorsOf(thread: number): ExecutorRange[] {
-    const here = new Set(this.#options.tasks.ofThread(thread).map(({ task }) => task));
-    return this.#executors.flatMap((range) => rangesOf(tasksOf([range]).filter((task) => here.has(task))));
+    const { tasks } = this.#options;
+    const found: ExecutorRange[] = [];
+    for (const [first, last] of this.#executors) {
+      for (let task = first; task <= last; task++) {
+        if (tasks.get(task)?.thread !== thread) continue;
+        const before = found.at(-1);
+        if (task > first && before?.[1] === task - 1) found[found.length - 1] = [before[0], task];
+        else found.push([task, task]);
+      }
+    }
+    return found;
   }
 
   get executors(): readonly ExecutorRange[] {
@@ -473,9 +482,10 @@ export class Reconciler {
     ]);
     // What has changed while these were asked for must not start here any more.
     const wanted = placed.filter((hosted) => this.#isStarting(hosted, host));
+    const positionOf = byTask(positions);
     host.post({
       kind: 'start-tasks',
-      tasks: wanted.map((hosted) => this.#startOf(hosted, generation, positions)),
+      tasks: wanted.map((hosted) => this.#startOf(hosted, generation, positionOf)),
     });
   }
 
@@ -487,7 +497,7 @@ export class Reconciler {
     const host = threads.at(thread);
     const [positions, generation] = await Promise.all([this.#positionsFor([hosted]), link.nextGeneration()]);
     if (host !== undefined && this.#isStarting(hosted, host)) {
-      const start = { ...this.#startOf(hosted, generation, positions), saved, isArrival: true };
+      const start = { ...this.#startOf(hosted, generation, byTask(positions)), saved, isArrival: true };
       host.post({ kind: 'start-tasks', tasks: [start] });
     }
     return generation;
@@ -507,7 +517,7 @@ export class Reconciler {
     return tasks.some(({ isSpout }) => isSpout) ? this.#options.link.readPositions() : [];
   }
 
-  #startOf(hosted: HostedTask, generation: number, stored: readonly StoredPosition[]): TaskStart {
+  #startOf(hosted: HostedTask, generation: number, stored: ReadonlyMap<number, StoredPosition>): TaskStart {
     const { task, component, counters, crashes } = hosted;
     const relocation = this.#relocations.get(task);
     const position =
@@ -528,10 +538,10 @@ export class Reconciler {
   }
 
   /** The stored position of a task; in the first life, a row that was out alone is met first. */
-  #startPosition(task: number, stored: readonly StoredPosition[]): StoredPosition | undefined {
+  #startPosition(task: number, stored: ReadonlyMap<number, StoredPosition>): StoredPosition | undefined {
     const { threads, crashRecord, generation } = this.#options;
     const position = threads.isFirstLife ? crashRecord.positionOf(task) : undefined;
-    return position === undefined ? stored.find((one) => one.task === task) : { task, generation, position };
+    return position === undefined ? stored.get(task) : { task, generation, position };
   }
 
   // ── leaving ──
@@ -628,6 +638,10 @@ export class Reconciler {
     this.#isDropping = false;
     this.#update();
   }
+}
+
+function byTask(positions: readonly StoredPosition[]): ReadonlyMap<number, StoredPosition> {
+  return new Map(positions.map((position) => [position.task, position]));
 }
 
 function moveKey(task: number, move: number): string {

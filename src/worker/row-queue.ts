@@ -26,7 +26,7 @@ export class RowQueue {
   #rows: (Row | null)[];
   #several: (Int32Array | null)[];
 
-  constructor(initialRows = 64) {
+  constructor(initialRows = 8) {
     this.#mask = initialRows - 1;
     this.words = new Int32Array(initialRows * QUEUE_WORDS);
     this.#rows = new Array<Row | null>(initialRows).fill(null);

@@ -151,6 +151,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     );
     this.#pendingLimit = limit;
     this.ledger = new TreeLedger<SpoutRow>({
+      initialSlots: 64,
       pendingLimit: limit,
       firstSequence: firstSequence(options.context),
       onComplete: (row, _sequence, openedMs) => this.#onComplete(row, openedMs),

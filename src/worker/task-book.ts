@@ -2,11 +2,11 @@
  * The tasks of this worker: which thread hosts each, and their counters, which outlive a restart of the thread and a change
  * of it. What tasks that have left have counted stays in the sums, so that no total of this worker goes backwards.
  */
-import { toSketchPairs } from '../base/index.js';
+import { toSketchPairs, type SketchPairs } from '../base/index.js';
 import type { ComponentReport, TaskCounts, TaskReport } from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 import {
-  allocateCounters,
+  CounterStore,
   C_ACKED,
   C_BLOCKED_MS,
   C_BUSY_MS,
@@ -30,6 +30,7 @@ import {
   FAILURE_REASONS,
   openCounters,
   type CounterBlock,
+  type CounterPlace,
 } from './counters.js';
 
 export interface HostedTask {
@@ -37,7 +38,7 @@ export interface HostedTask {
   readonly component: string;
   readonly isSpout: boolean;
   thread: number;
-  readonly counters: SharedArrayBuffer;
+  readonly counters: CounterPlace;
   readonly block: CounterBlock;
   /** Crashes of its thread since a row of it last got through (spouts). */
   crashes: number;
@@ -45,13 +46,27 @@ export interface HostedTask {
   state: 'placed' | 'starting' | 'running';
 }
 
+/** From so many tasks of a component on, what is costly to sum is kept. */
+const MANY_TASKS = 64;
+
 export class TaskBook {
   readonly #tasks = new Map<number, HostedTask>();
+  readonly #store = new CounterStore();
   /** Sums over tasks that have gone, by component. */
   readonly #former = new Map<string, { readonly isSpout: boolean; readonly block: CounterBlock }>();
+  /** By component, with what had been counted then. */
+  readonly #latencies = new Map<
+    string,
+    {
+      readonly counted: number;
+      readonly blocks: number;
+      readonly isSettled: boolean;
+      readonly pairs: SketchPairs;
+    }
+  >();
 
   add(task: number, component: string, isSpout: boolean, thread: number): HostedTask {
-    const counters = allocateCounters();
+    const counters = this.#store.allocate();
     const block = openCounters(counters);
     const hosted: HostedTask = {
       task,
@@ -157,18 +172,32 @@ export class TaskBook {
       else known.blocks.push(block);
     }
     return [...byComponent].map(([component, { isSpout, blocks }]) => {
-      const latency = toSketchPairs(sumSketches(blocks));
+      const latency = this.#latencyOf(component, blocks);
       const former = this.#former.get(component);
       return {
         component,
         executeMicros: isSpout ? [] : latency,
         completeMicros: isSpout ? latency : [],
-        failures: sumReasons(blocks, C_FAILURES_BY_REASON),
-        replays: sumReasons(blocks, C_REPLAYS_BY_REASON),
+        failures: sumReasons(blocks, C_FAILED, C_FAILURES_BY_REASON),
+        replays: sumReasons(blocks, C_REPLAYED, C_REPLAYS_BY_REASON),
         counters: userCounters(component),
         ...(former === undefined ? {} : { departed: countsOf(former.block) }),
       };
     });
+  }
+
+  /** Sketches are large: those of many tasks are summed again only when rows have been counted since the time before the last. */
+  #latencyOf(component: string, blocks: readonly CounterBlock[]): SketchPairs {
+    if (blocks.length < MANY_TASKS) return toSketchPairs(sumSketches(blocks));
+    let counted = 0;
+    for (const { counters } of blocks) counted += counters[C_EXECUTED]! + counters[C_ACKED]!;
+    const known = this.#latencies.get(component);
+    const isSame = known?.counted === counted && known.blocks === blocks.length;
+    if (isSame && known.isSettled) return known.pairs;
+    const pairs = toSketchPairs(sumSketches(blocks));
+    // A row's latency is noted a moment before or after it is counted.
+    this.#latencies.set(component, { counted, blocks: blocks.length, isSettled: isSame, pairs });
+    return pairs;
   }
 
   #blocks(): CounterBlock[] {
@@ -176,13 +205,22 @@ export class TaskBook {
   }
 }
 
-/** Component of a task by the numbering. */
+/** Component of a task by the numbering, whose entries are in order of their tasks. */
 export function componentOf(tasks: readonly ComponentTasks[], task: number): string | null {
-  return tasks.find(({ first, last }) => first <= task && task <= last)?.component ?? null;
+  let [low, high] = [0, tasks.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (tasks[middle]!.last < task) low = middle + 1;
+    else high = middle;
+  }
+  const found = tasks[low];
+  return found !== undefined && found.first <= task ? found.component : null;
 }
 
 export function tasksOf(ranges: readonly ExecutorRange[]): number[] {
-  return ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+  const tasks: number[] = [];
+  for (const [first, last] of ranges) for (let task = first; task <= last; task++) tasks.push(task);
+  return tasks;
 }
 
 /** Ascending task numbers as ranges. */
@@ -212,7 +250,7 @@ const TOTALS = [
 ];
 
 function copyOf(block: CounterBlock): CounterBlock {
-  const copy = openCounters(allocateCounters());
+  const copy = openCounters(new CounterStore().allocate());
   addTo(copy, block);
   return copy;
 }
@@ -241,16 +279,25 @@ function sumSketches(blocks: readonly CounterBlock[]): Int32Array {
   const [only] = blocks;
   if (blocks.length === 1) return only!.sketch;
   const sum = new Int32Array(only!.sketch.length);
-  for (const { sketch } of blocks) for (let i = 0; i < sum.length; i++) sum[i]! += sketch[i]!;
+  for (const { counters, sketch } of blocks) {
+    if (counters[C_EXECUTED] === 0 && counters[C_ACKED] === 0) continue;
+    for (let i = 0; i < sum.length; i++) sum[i]! += sketch[i]!;
+  }
   return sum;
 }
 
-function sumReasons(blocks: readonly CounterBlock[], firstField: number): Record<string, number> {
-  const sums: Record<string, number> = {};
-  FAILURE_REASONS.forEach((reason, place) => {
-    let sum = 0;
-    for (const { counters } of blocks) sum += counters[firstField + place]!;
-    if (sum > 0) sums[reason] = sum;
-  });
-  return sums;
+/** `totalField` counts them all: most tasks have none. */
+function sumReasons(
+  blocks: readonly CounterBlock[],
+  totalField: number,
+  firstField: number,
+): Record<string, number> {
+  const sums = new Array<number>(FAILURE_REASONS.length).fill(0);
+  for (const { counters } of blocks) {
+    if (counters[totalField] === 0) continue;
+    for (let place = 0; place < sums.length; place++) sums[place]! += counters[firstField + place]!;
+  }
+  return Object.fromEntries(
+    FAILURE_REASONS.flatMap((reason, i) => (sums[i]! > 0 ? [[reason, sums[i]!]] : [])),
+  );
 }

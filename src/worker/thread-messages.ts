@@ -2,6 +2,7 @@
 import type { ErrorRecord, RawSettings } from '../base/index.js';
 import type { LongCall, OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
+import type { CounterPlace } from './counters.js';
 
 /** Handed to a new executor thread. */
 export interface ThreadStart {
@@ -27,7 +28,7 @@ export interface ThreadStart {
 export interface TaskStart {
   readonly task: number;
   readonly component: string;
-  readonly counters: SharedArrayBuffer;
+  readonly counters: CounterPlace;
   /** Of this life of the task: higher than that of any life before. */
   readonly generation: number;
   /** Where a spout goes on; undefined: from the start. */

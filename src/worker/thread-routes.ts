@@ -8,7 +8,7 @@ import type { ExecutorFactory } from './executor-factory.js';
 import { HeldTasks } from './held-tasks.js';
 import { Link, OutPort, type Gate } from './link.js';
 import { preferredTargets } from './local-preference.js';
-import type { Output } from './outputs.js';
+import type { Edge, Output } from './outputs.js';
 import type { EmittingTask } from './task-out.js';
 import type { EndpointRoute, FromThread, ThreadStart, ToThread } from './thread-messages.js';
 
@@ -26,6 +26,13 @@ export interface Inbound {
   readonly endpoint: number | null;
 }
 
+/** Where an edge leads from one place. */
+interface Receivers {
+  /** Targets to keep to; null: all. */
+  readonly preferred: Int32Array | null;
+  readonly gates: ReadonlySet<Gate>;
+}
+
 export class ThreadRoutes {
   inbound: readonly Inbound[];
   links: readonly Link[] = [];
@@ -35,6 +42,9 @@ export class ThreadRoutes {
   readonly #post: (message: FromThread) => void;
   readonly #mainPort: OutPort;
   #routes: RoutesMessage | undefined;
+  /** By edge and place of its senders, while executors are connected. */
+  readonly #receivers = new Map<string, Receivers>();
+  readonly #preferred = new Map<string, Int32Array>();
 
   constructor(start: ThreadStart, factory: ExecutorFactory, post: (message: FromThread) => void) {
     this.#start = start;
@@ -112,6 +122,7 @@ export class ThreadRoutes {
         if (endpointOfTask[task]! < 0 && !onTheirWay.has(task)) reachable = false;
       context.reachable[index]!.blocked = !reachable;
     }
+    this.#receivers.clear();
     for (const executor of executors) this.#connectExecutor(executor, routes);
   }
 
@@ -121,28 +132,54 @@ export class ThreadRoutes {
     const cycleGates = new Set<Gate>();
     for (const task of executor.tasks) {
       for (const { edge, router } of outputsOf(task)) {
-        const preferred = preferredTargets(edge, task.number, routes, (component) =>
-          this.#factory.tasksOf(component),
-        );
-        router.setLocal(preferred);
+        const receivers = this.#receiversOf(edge, task.number, routes);
+        router.setLocal(receivers.preferred);
         const into = edge.inCycle ? cycleGates : gates;
         into.add(context.reachable[edge.targetComponent]!);
         if (edge.inCycle) into.add(context.cycles[edge.cycle]!.gate);
-        for (let i = 0; i < edge.taskCount; i++) {
-          if (preferred !== null && !preferred.includes(i)) continue;
-          const target = edge.firstTask + i;
-          const local = context.localTargets[target];
-          const gate =
-            local === undefined
-              ? context.linkOfTask[target]?.gate(edge.creditClass)
-              : edge.inCycle
-                ? local.cycleGate
-                : local.gate;
-          if (gate !== undefined) into.add(gate);
-        }
+        for (const gate of receivers.gates) into.add(gate);
       }
     }
     executor.setGates([...gates], [...cycleGates]);
+  }
+
+  /** The same for all senders of an edge in one place: thousands of senders may have thousands of receivers. */
+  #receiversOf(edge: Edge, sourceTask: number, routes: RoutesMessage): Receivers {
+    const place = routes.endpointOfTask[sourceTask] ?? -1;
+    const key = `${edge.subscription}/${place}`;
+    const known = this.#receivers.get(key);
+    if (known !== undefined) return known;
+    const { context } = this.#factory;
+    const preferred = this.#unlessSame(
+      key,
+      preferredTargets(edge, sourceTask, routes, (component) => this.#factory.tasksOf(component)),
+    );
+    const gates = new Set<Gate>();
+    const count = preferred === null ? edge.taskCount : preferred.length;
+    for (let i = 0; i < count; i++) {
+      const target = edge.firstTask + (preferred === null ? i : preferred[i]!);
+      const local = context.localTargets[target];
+      const gate =
+        local === undefined
+          ? context.linkOfTask[target]?.gate(edge.creditClass)
+          : edge.inCycle
+            ? local.cycleGate
+            : local.gate;
+      if (gate !== undefined) gates.add(gate);
+    }
+    const receivers = { preferred, gates };
+    this.#receivers.set(key, receivers);
+    return receivers;
+  }
+
+  /** The former list where nothing has changed, so that no sender need compare the two. */
+  #unlessSame(key: string, preferred: Int32Array | null): Int32Array | null {
+    const before = this.#preferred.get(key);
+    if (preferred === null) this.#preferred.delete(key);
+    else if (before?.length === preferred.length && before.every((target, i) => target === preferred[i]))
+      return before;
+    else this.#preferred.set(key, preferred);
+    return preferred;
   }
 
   #createLink(endpoint: EndpointRoute): Link {

@@ -4,6 +4,7 @@
  * Starting and closing wait for user code, and the thread goes on meanwhile: a `prepare` or `close` whose promise stays open
  * holds up the tasks of its own executor at most. Which calls wait, and for how long, is told.
  */
+import { setImmediate as immediate } from 'node:timers/promises';
 import { IsobarError } from '../base/index.js';
 import type { LongCall } from '../coordination/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
@@ -19,6 +20,8 @@ export interface ThreadTasksOptions {
   /** Tasks have come or gone, or are in other executors. */
   onChanged(): void;
   onStarted(tasks: readonly CreatedTask[]): void;
+  /** There is something to {@link ThreadTasks.renew}. */
+  wake(): void;
   /** An arrival is there, and waits for `go`; or it is not, and never will be in this start. */
   onPrepared(task: number): void;
   onFailed(task: number, error: unknown): void;
@@ -57,8 +60,11 @@ interface OpenCall {
   readonly sinceMs: number;
 }
 
+/** Executors that begin to start in one go; then timers, sockets and the rows of others have their turn. */
+const STARTS_AT_ONCE = 64;
+
 export class ThreadTasks {
-  /** Sinks first. */
+  /** Sinks first. As of the last `renew`. */
   bolts: readonly BoltExecutor[] = [];
   spouts: readonly SpoutExecutor[] = [];
   readonly #options: ThreadTasksOptions;
@@ -69,9 +75,36 @@ export class ThreadTasks {
   #groupOf: ReadonlyMap<number, Group> = new Map();
   readonly #starting = new Map<number, Starting>();
   readonly #openCalls = new Set<OpenCall>();
+  /** Tasks that run and that nobody has been told of. */
+  #justStarted: CreatedTask[] = [];
+  /** Whether there is something to renew, be it only that tasks have come. */
+  #stale: 'no' | 'started' | 'changed' = 'no';
+  /** Calls of `start` that have not begun with all of theirs. */
+  #starts = 0;
 
   constructor(options: ThreadTasksOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Brings the executors up to date with the tasks that have come and gone, and tells of them. The loop calls it before each turn,
+   * since it costs as much as there are tasks: thousands that start must not renew everything one by one. While more are
+   * about to begin, as many as there are already are awaited, so that all renewals together cost no more than two.
+   */
+  renew(): void {
+    if (this.#stale === 'no') return;
+    const told = this.#running.size - this.#justStarted.length;
+    if (this.#stale === 'started' && this.#starts > 0 && this.#justStarted.length < told) return;
+    this.#stale = 'no';
+    const started = this.#justStarted.filter((one) => this.#running.get(one.task.number)?.created === one);
+    this.#justStarted = [];
+    const { factory } = this.#options;
+    const byDepth = (a: BoltExecutor, b: BoltExecutor): number =>
+      factory.depthOf(b.component.id) - factory.depthOf(a.component.id);
+    this.bolts = [...this.#bolts.values()].sort(byDepth);
+    this.spouts = [...this.#spouts.values()];
+    if (started.length > 0) this.#options.onStarted(started);
+    this.#options.onChanged();
   }
 
   /** Tasks that share a range share an executor from now on, in the order of their rows. */
@@ -95,7 +128,7 @@ export class ThreadTasks {
   }
 
   /** Starts tasks, those of one executor one after the other: they take rows together. */
-  start(starts: readonly TaskStart[]): void {
+  async start(starts: readonly TaskStart[]): Promise<void> {
     const groups = new Map<Group, Starting[]>();
     for (const start of starts) {
       const before = this.#starting.get(start.task);
@@ -103,10 +136,19 @@ export class ThreadTasks {
       this.#starting.set(start.task, starting);
       if (before !== undefined) void this.#closeStarting(before);
       const group = this.#groupFor(start.task);
-      groups.set(group, [...(groups.get(group) ?? []), starting]);
+      const together = groups.get(group);
+      if (together === undefined) groups.set(group, [starting]);
+      else together.push(starting);
     }
-    for (const together of groups.values())
+    this.#starts++;
+    let begun = 0;
+    for (const together of groups.values()) {
+      if (begun > 0 && begun % STARTS_AT_ONCE === 0) await immediate();
+      begun++;
       void this.#createAll(together).catch((error: unknown) => this.#options.onBroken(error));
+    }
+    this.#starts--;
+    if (this.#stale !== 'no') this.#options.wake();
   }
 
   /** A prepared arrival takes rows from now on. */
@@ -241,8 +283,9 @@ export class ThreadTasks {
       this.#options.factory.context.localRoots[one.task.number] = one.task;
       this.#putIn(one, group, []);
     }
-    this.#options.onStarted(wanted);
-    this.#onChanged();
+    for (const one of wanted) this.#justStarted.push(one);
+    if (this.#stale === 'no') this.#stale = 'started';
+    this.#options.wake();
   }
 
   #groupFor(task: number): Group {
@@ -290,12 +333,8 @@ export class ThreadTasks {
   }
 
   #onChanged(): void {
-    const { factory } = this.#options;
-    const byDepth = (a: BoltExecutor, b: BoltExecutor): number =>
-      factory.depthOf(b.component.id) - factory.depthOf(a.component.id);
-    this.bolts = [...this.#bolts.values()].sort(byDepth);
-    this.spouts = [...this.#spouts.values()];
-    this.#options.onChanged();
+    this.#stale = 'changed';
+    this.#options.wake();
   }
 
   /** Resolves when the task is closed, or when its `close` has had its time: what follows does not wait for it. */

@@ -565,11 +565,18 @@ export class WorkerProcess {
   }
 
   #beatIfDue(): void {
-    if (!this.#link.isConnected) return;
+    const startMs = this.#clock.nowMs();
+    if (!this.#link.isConnected || this.#pace.restMs(startMs) > 0) return;
     const heartbeat = this.heartbeat();
     // A drain without acking is over when every worker has reported twice that nothing moves.
     const isWaitedFor = this.#phase.kind === 'draining';
-    if (isWaitedFor || this.#pace.isDue(heartbeat, this.#clock.nowMs())) this.#send(heartbeat);
+    if (isWaitedFor || this.#pace.isDue(heartbeat, startMs)) this.#send(heartbeat);
+    this.#noteCost(startMs);
+  }
+
+  #noteCost(startMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    this.#pace.noteCost(nowMs - startMs, nowMs);
   }
 
   #send(heartbeat: WorkerHeartbeat): void {
@@ -580,9 +587,12 @@ export class WorkerProcess {
   #changed(): void {
     if (this.#changedScheduled) return;
     this.#changedScheduled = true;
-    this.#clock.after(CHANGED_DELAY_MS, () => {
+    const delayMs = Math.max(CHANGED_DELAY_MS, this.#pace.restMs(this.#clock.nowMs()));
+    this.#clock.after(delayMs, () => {
       this.#changedScheduled = false;
+      const startMs = this.#clock.nowMs();
       this.#beat();
+      this.#noteCost(startMs);
     });
   }
 }

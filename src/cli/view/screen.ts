@@ -22,6 +22,8 @@ const WIDE = 120;
 const OLD_ROW_MS = 5000;
 const SILENT_MS = 5000;
 const MAX_LONG_CALLS = 3;
+/** Fewer tasks start in a moment; of so many it is said how far they are. */
+const MANY_TASKS = 1000;
 
 /** Lines of at most `width` characters, colours not counted. */
 export function renderScreen(view: RunView, width: number, colors: Colors): readonly string[] {
@@ -44,8 +46,12 @@ export function renderScreen(view: RunView, width: number, colors: Colors): read
   ];
 }
 
-export function headline({ topology, phase, uptimeMs }: RunView): string {
-  return `${topology} · ${phase} · ${duration(uptimeMs)}`;
+export function headline({ topology, phase, starting, uptimeMs }: RunView): string {
+  const progress =
+    starting === null || starting.tasks < MANY_TASKS
+      ? ''
+      : `, ${grouped(starting.running)} of ${grouped(starting.tasks)} tasks run`;
+  return `${topology} · ${phase}${progress} · ${duration(uptimeMs)}`;
 }
 
 export function totalsLine({ totals, ackedPerSecond, isAcking }: RunView): string {

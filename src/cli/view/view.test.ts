@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { sketchBucket, type ErrorRecord, type SketchPairs } from '../../base/index.js';
-import type { WorkerStatus } from '../../api/index.js';
+import type { ComponentStatus, WorkerStatus } from '../../api/index.js';
 import { plainColors } from '../colors.js';
 import { cluster, component, topology, worker } from '../testing/statuses.js';
 import { addStatus, EMPTY_HISTORY, type History } from './history.js';
-import { plainLine, renderScreen } from './screen.js';
+import { headline, plainLine, renderScreen } from './screen.js';
 import { buildView, type RunView, subtractSketch } from './view.js';
 import { warningsOf } from './warnings.js';
 
@@ -123,6 +123,22 @@ describe('buildView', () => {
     expect(subtractSketch([[1, 5]], [[1, 7]])).toEqual([]);
     const view = viewOf(historyOf([1000, statusAt(1, 1000)], [2000, statusAt(2, 50)]));
     expect(view.ackedPerSecond).toBe(0);
+  });
+});
+
+describe('headline', () => {
+  it('says of very many tasks how many run while they start', () => {
+    const task = (number: number, isRunning: boolean): ComponentStatus['perTask'][number] =>
+      // What the view reads of it.
+      ({ task: number, component: 'wide', isRunning }) as ComponentStatus['perTask'][number];
+    const perTask = Array.from({ length: 1500 }, (_, i) => task(i, i < 1200));
+    const starting = (tasks: number): string => {
+      const wide = component('wide', 'bolt', { tasks, perTask: perTask.slice(0, tasks) });
+      const parts = { isReady: false, workers: [worker(6700, { isReady: false })], components: [wide] };
+      return headline(buildView(addStatus(EMPTY_HISTORY, cluster(1000, topology(parts)), 'words-1-99'))!);
+    };
+    expect(starting(1500)).toContain('starting, 1,200 of 1,500 tasks run');
+    expect(starting(10)).not.toContain('tasks run');
   });
 });
 

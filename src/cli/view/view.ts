@@ -69,6 +69,8 @@ export interface RunView {
   readonly topologyId: string;
   /** `starting`, `running`, `draining`, `ending 2/3`, `finished`, `failed`, `killed`. */
   readonly phase: string;
+  /** While it starts: tasks that take rows, and all. */
+  readonly starting: { readonly running: number; readonly tasks: number } | null;
   readonly isSettled: boolean;
   readonly uptimeMs: number;
   /** Age of the newest report of a worker, ms; null: none yet. */
@@ -107,6 +109,7 @@ export function buildView(history: History): RunView | undefined {
     topology: status.name,
     topologyId: status.id,
     phase: phaseText(status),
+    starting: phaseText(status) === 'starting' ? startedTasks(status) : null,
     isSettled: status.isSettled,
     uptimeMs: Math.max(0, history.atMs - status.submittedMs),
     reportAgeMs: ages.length === 0 ? null : Math.min(...ages),
@@ -186,6 +189,15 @@ function workerView(worker: WorkerStatus, window: Window | undefined): WorkerVie
     rssBytes: worker.rssBytes,
     restarts: worker.restarts,
   };
+}
+
+function startedTasks({ components }: TopologyStatus): RunView['starting'] {
+  let [running, tasks] = [0, 0];
+  for (const component of components) {
+    tasks += component.tasks;
+    for (const task of component.perTask) if (task.isRunning === true) running++;
+  }
+  return { running, tasks };
 }
 
 function phaseText({ phase, isReady, workers }: TopologyStatus): string {

@@ -64,9 +64,8 @@ export class Router {
     this.#read = routing.kind === 'key' ? routing.read : () => null;
     this.#choose = routing.kind === 'choose' ? routing.choose : () => 0;
     this.#takesDirect = routing.kind === 'choose' && routing.takesDirect;
-    this.chosen = new Int32Array(Math.max(1, targetCount));
-    if (routing.kind === 'every') this.chosen.set(indexes(targetCount));
-    this.#targets = indexes(targetCount);
+    this.chosen = routing.kind === 'every' ? allTargets(targetCount) : new Int32Array(1);
+    this.#targets = allTargets(targetCount);
     if (targetCount > 0) this.#at = parts.sourceIndex % targetCount;
   }
 
@@ -98,13 +97,14 @@ export class Router {
   }
 
   /**
-   * The targets to keep to from now on; null or none: all of them. Only shuffles listen. The caller decides whether
-   * keeping to near targets leaves the load even.
+   * The targets to keep to from now on, not changed any more by the caller; null or none: all of them. Only shuffles listen. The
+   * caller decides whether keeping to near targets leaves the load even.
    */
   setLocal(localTargets: Int32Array | null): void {
     const isAll = localTargets === null || localTargets.length === 0;
-    const targets = isAll ? indexes(this.#targetCount) : localTargets.slice();
+    const targets = isAll ? allTargets(this.#targetCount) : localTargets;
     const current = this.#targets;
+    if (targets === current) return;
     if (targets.length === current.length && targets.every((target, i) => target === current[i])) return;
     this.#targets = targets;
     this.#at = this.#parts.sourceIndex % targets.length;
@@ -124,6 +124,13 @@ export class Router {
   }
 }
 
-function indexes(count: number): Int32Array {
-  return Int32Array.from({ length: count }, (_, index) => index);
+const allByCount = new Map<number, WeakRef<Int32Array>>();
+
+/** 0 … count-1, one list for all routers: thousands of senders may have thousands of receivers. Nobody writes into it. */
+function allTargets(count: number): Int32Array {
+  const known = allByCount.get(count)?.deref();
+  if (known !== undefined) return known;
+  const targets = Int32Array.from({ length: count }, (_, index) => index);
+  allByCount.set(count, new WeakRef(targets));
+  return targets;
 }

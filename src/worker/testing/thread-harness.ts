@@ -94,6 +94,8 @@ export class ThreadHarness {
   readonly crashes: string[] = [];
   readonly tasks: readonly ComponentTasks[];
   readonly book = new TaskBook();
+  /** How often a thread has told of tasks that run. */
+  startedMessages = 0;
   #executors: readonly ExecutorRange[];
   readonly #stages: string[][];
   readonly #acking: boolean;
@@ -432,6 +434,7 @@ export class ThreadHarness {
     if (entry.muted) return;
     switch (message.kind) {
       case 'started':
+        this.startedMessages++;
         for (const task of message.tasks) entry.started.add(task);
         this.#sendRoutes(false);
         break;
