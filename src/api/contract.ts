@@ -4,6 +4,7 @@
  * `ping` is understood by every version: whoever cannot be sure of the daemon's version asks it first and compares
  * {@link CONTRACT_VERSION}. Whatever else changes here in a way that the other side would misread raises it.
  */
+import type { TappedRow, TapRequest } from '../coordination/index.js';
 import type {
   ClusterStatus,
   ClusterSummary,
@@ -73,6 +74,25 @@ export interface NamedRebalance {
   readonly request: RebalanceRequest;
 }
 
+/** Live rows of one component, for a moment; see {@link TapRequest}. */
+export interface TapQuestion extends TapRequest {
+  readonly name: string;
+}
+
+export interface TapRow extends TappedRow {
+  /** `supervisor:port`. */
+  readonly worker: string;
+}
+
+export interface TapAnswer {
+  /** In order of time. */
+  readonly rows: readonly TapRow[];
+  /** Rows that passed meanwhile. */
+  readonly seen: number;
+  /** Workers and threads that could not say anything, with the reason. */
+  readonly unheard: readonly string[];
+}
+
 /** Requests and their answers, by name. */
 export interface ControlRequests {
   readonly ping: { readonly body: null; readonly answer: PingAnswer };
@@ -89,6 +109,7 @@ export interface ControlRequests {
   /** What a scheduling round would start from. */
   readonly picture: { readonly body: null; readonly answer: SchedulingPicture };
   readonly describe: { readonly body: string; readonly answer: TopologyDetail };
+  readonly tap: { readonly body: TapQuestion; readonly answer: TapAnswer };
   /** null: the cluster's. */
   readonly config: { readonly body: string | null; readonly answer: readonly SettingValue[] };
 }

@@ -13,6 +13,7 @@ import {
 import { blobHash, type Nimbus } from '../nimbus/index.js';
 import { CONTRACT_VERSION, type ControlRequests, type SentSubmission } from './contract.js';
 import { isControlRequest, parseBody } from './request-shapes.js';
+import { tapRows } from './tap-rows.js';
 
 export interface ControlClient {
   /** @throws what the request of Nimbus throws, CONNECTION_LOST, REQUEST_TIMEOUT */
@@ -33,9 +34,19 @@ type Handlers = {
   ) => Promise<ControlRequests[M]['answer']>;
 };
 
-/** Serves a Nimbus at `socketPath`. @throws SOCKET_PATH_TOO_LONG */
-export function serveControl(socketPath: string, nimbus: Nimbus, logger: Logger): Promise<ChannelServer> {
-  const handlers = handlersOf(nimbus);
+/**
+ * Serves a Nimbus at `socketPath`.
+ *
+ * @param supervisorSocket where a supervisor of this machine listens; not given: none does
+ * @throws SOCKET_PATH_TOO_LONG
+ */
+export function serveControl(
+  socketPath: string,
+  nimbus: Nimbus,
+  logger: Logger,
+  supervisorSocket: (supervisorId: string) => string = noSupervisor,
+): Promise<ChannelServer> {
+  const handlers = handlersOf(nimbus, supervisorSocket);
   const onRequest = (method: string, body: unknown): unknown => {
     if (isControlRequest(method)) return answer(handlers, method, body);
     const found = method.slice(0, 100);
@@ -48,7 +59,7 @@ function answer<M extends keyof ControlRequests>(handlers: Handlers, method: M, 
   return handlers[method](parseBody(method, body));
 }
 
-function handlersOf(nimbus: Nimbus): Handlers {
+function handlersOf(nimbus: Nimbus, supervisorSocket: (supervisorId: string) => string): Handlers {
   return {
     ping: async () => ({
       nimbusId: nimbus.id,
@@ -78,8 +89,13 @@ function handlersOf(nimbus: Nimbus): Handlers {
     list: () => nimbus.list(),
     picture: () => nimbus.picture(),
     describe: (name) => nimbus.describe(name),
+    tap: async (question) => tapRows(await nimbus.describe(question.name), question, supervisorSocket),
     config: (name) => nimbus.config(name),
   };
+}
+
+function noSupervisor(supervisorId: string): never {
+  throw new IsobarError('CONNECTION_LOST', `supervisor ${supervisorId} is not on this machine`);
 }
 
 /** @throws BUNDLE_DAMAGED */

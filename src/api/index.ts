@@ -24,6 +24,8 @@ export type {
   SubmitRequest,
   SubmitResult,
   SupervisorStatus,
+  TapAnswer,
+  TapRow,
   TaskMove,
   TopologyDetail,
   TopologyStatus,

@@ -1,11 +1,13 @@
 /** The commands that look into a running topology. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { diagnose } from '../api/index.js';
+import { diagnose, type TapRow } from '../api/index.js';
 import { IsobarError, parseDurationMs } from '../base/index.js';
 import { colorsFor } from './colors.js';
 import { ClusterCaller, type ClusterSurroundings, OWN_PLACE } from './cluster-caller.js';
 import { printLogs } from './logs-command.js';
-import type { LogsFlags, ObserveActions, WhyFlags } from './observe-program.js';
+import type { LogsFlags, ObserveActions, TapFlags, WhyFlags } from './observe-program.js';
+import { printRows } from './tap-command.js';
+import { rowJson, rowLine } from './view/row-lines.js';
 import { logJson, logLine } from './view/log-lines.js';
 import { whyJson, whyLines } from './view/why-lines.js';
 
@@ -63,6 +65,24 @@ export class ObserveCommands implements ObserveActions {
         this.#caller.answer(flags, whyJson(after, diagnosis), () =>
           whyLines(after, diagnosis, this.#caller.width),
         );
+      }),
+    );
+  }
+
+  tap(name: string, component: string, flags: TapFlags): Promise<number> {
+    const { out, err, environment } = this.#surroundings;
+    const colors = colorsFor(out, environment);
+    const tell = (unheard: readonly string[]): void => {
+      for (const text of unheard) err.write(`note: not heard: ${text}\n`);
+    };
+    return this.#untilInterrupted((signal) =>
+      this.#caller.run(flags, async (client) => {
+        const print = (row: TapRow): unknown =>
+          out.write(
+            `${flags.json === true ? JSON.stringify(rowJson(row, component)) : rowLine(row, component, colors)}\n`,
+          );
+        const printed = await printRows(client, { name, component, flags }, print, tell, signal);
+        if (printed === 0) err.write('note: no such row passed\n');
       }),
     );
   }

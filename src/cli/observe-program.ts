@@ -15,10 +15,18 @@ export interface WhyFlags extends ClusterFlags {
   readonly window?: string;
 }
 
+export interface TapFlags extends ClusterFlags {
+  readonly rows?: string;
+  readonly where?: string;
+  readonly taken?: boolean;
+  readonly for?: string;
+}
+
 /** Each resolves to the exit code. */
 export interface ObserveActions {
   logs(name: string | undefined, component: string | undefined, flags: LogsFlags): Promise<number>;
   why(name: string, flags: WhyFlags): Promise<number>;
+  tap(name: string, component: string, flags: TapFlags): Promise<number>;
 }
 
 /** Adds the commands; `done` is told the exit code of the one that ran. */
@@ -56,4 +64,17 @@ export function addObserveCommands(
   )
     .option('--window <duration>', 'how long it is watched', '3s')
     .action(async (name: string, flags: WhyFlags) => done(await actions.why(name, flags)));
+
+  add(
+    'tap <name> <component>',
+    'Print live rows that a component emits, or takes if it emits none: a sample, at a bounded cost.',
+    'isobar tap word-count split -n 5\nisobar tap word-count count --taken --where word=storm --json',
+  )
+    .option('-n, --rows <count>', 'how many', '20')
+    .option('--where <field=value>', 'only rows whose field reads so')
+    .option('--taken', 'rows that a bolt takes instead of those that it emits')
+    .option('--for <duration>', 'no longer than so (default: until there were enough)')
+    .action(async (name: string, component: string, flags: TapFlags) =>
+      done(await actions.tap(name, component, flags)),
+    );
 }

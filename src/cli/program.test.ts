@@ -27,7 +27,7 @@ async function parse(...words: string[]): Promise<{
         return 7;
       },
       cluster: notedCluster().actions,
-      observe: { logs: note('logs'), why: note('why') },
+      observe: { logs: note('logs'), why: note('why'), tap: note('tap') },
       plan: { plan: note('plan') },
       dev: {
         start: note('start'),
@@ -120,6 +120,10 @@ describe('runProgram', () => {
       ['logs', 'words', 'split', { follow: true, since: '10m', lines: '5', level: 'warn', json: true }],
     ],
     ['why words --window 5s --json', ['why', 'words', { window: '5s', json: true }]],
+    [
+      'tap words split -n 3 --where word=a=b --taken --for 5s',
+      ['tap', 'words', 'split', { rows: '3', where: 'word=a=b', taken: true, for: '5s' }],
+    ],
     ['logs --daemon local', ['logs', undefined, undefined, { daemon: 'local' }]],
     ['dev status --directory d', ['status', { directory: 'd' }]],
     ['dev --directory d status', ['status', { directory: 'd' }]],

@@ -14,7 +14,7 @@ import {
   toErrorRecord,
   isSameProcessAlive,
 } from '../base/index.js';
-import type { SlotReport, WorkerHeartbeat, WorkerWelcome } from '../coordination/index.js';
+import type { SlotReport, TapRequest, WorkerHeartbeat, WorkerWelcome } from '../coordination/index.js';
 import {
   EMPTY_SLOT,
   planSlot,
@@ -31,6 +31,7 @@ import {
 } from './slot-plan.js';
 import { killWorkerGroup, lastLines, terminateWorker, type ProcessExit } from './worker-processes.js';
 
+const TAP_GRACE_MS = 2000;
 const END_POLL_MS = 10;
 const END_POLLS = 200;
 const DISCONNECTED_POLL_MS = 500;
@@ -149,6 +150,13 @@ export class Slot {
     this.#channel = undefined;
     for (const resolve of this.#detachWaiters.splice(0)) resolve();
     if (this.#watched !== undefined) void this.#awaitEnd(this.#watched);
+  }
+
+  /** Live rows of the worker. @throws CONNECTION_LOST, REQUEST_TIMEOUT, and what the worker says */
+  async tap(request: TapRequest): Promise<unknown> {
+    if (this.#channel === undefined)
+      throw new IsobarError('CONNECTION_LOST', `the worker of port ${this.port} is not connected`);
+    return this.#channel.request('tap', request, { timeoutMs: request.windowMs + TAP_GRACE_MS });
   }
 
   isAttached(channel: Channel): boolean {

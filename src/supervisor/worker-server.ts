@@ -18,6 +18,7 @@ import {
   type Coordination,
   isStateCopy,
   isStateFile,
+  isSlotTap,
   isWorkerHeartbeat,
   type StateFile,
   type WorkerHello,
@@ -75,6 +76,7 @@ class Conversation {
 
   async onRequest(method: string, body: unknown, channel: Channel): Promise<unknown> {
     if (method === 'hello') return this.#hello(parseHello(body), channel);
+    if (method === 'tap') return this.#tap(body);
     if (this.#slot?.isAttached(channel) !== true) {
       throw new IsobarError('GENERATION_OUTDATED', `"${method}" came from a process that holds no slot here`);
     }
@@ -137,6 +139,17 @@ class Conversation {
     const { hash, bytes } = await blobs.putState(this.#topologyId, path);
     handovers.noteStored(this.#topologyId, task, move, { kind: 'saved', hash, bytes });
     return hash;
+  }
+
+  /** Asked by a daemon: whoever reaches this socket is of the same user. */
+  #tap(body: unknown): Promise<unknown> {
+    if (!isSlotTap(body)) throw new IsobarError('USAGE', 'a tap that cannot be read');
+    const slot = this.#options.slots.get(body.port);
+    if (slot === undefined || slot.worker?.topologyId !== body.topologyId) {
+      const where = `port ${body.port}`;
+      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `${body.topologyId} has no worker there`, { where });
+    }
+    return slot.tap(body.request);
   }
 
   async #hello(hello: WorkerHello, channel: Channel): Promise<WorkerWelcome> {

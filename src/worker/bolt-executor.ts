@@ -64,6 +64,8 @@ export interface BoltWiring {
   readonly isCycleEdge: readonly boolean[];
   /** By subscription: hash of the key of fields groupings. */
   readonly keyHashes: readonly (((row: Row) => number) | undefined)[];
+  /** By subscription: name of the input. */
+  readonly inputs: readonly string[];
   /** End marks that a task waits for (acking off). */
   readonly expectedEndMarks: number;
 }
@@ -94,6 +96,7 @@ export class BoltExecutor implements LocalTarget {
   /** Gates of receiving components outside this one's cycle, and inside it. */
   #gates: readonly Gate[] = NO_ROUTES_YET;
   #cycleGates: readonly Gate[] = [];
+  readonly #inputs: readonly string[];
   /** Number of end marks that a task waits for (acking off). */
   readonly #expectedEndMarks: number;
   #checkMask = 31;
@@ -111,6 +114,7 @@ export class BoltExecutor implements LocalTarget {
     this.cycleGate = wiring.cycleGate;
     this.#isCycleEdge = wiring.isCycleEdge;
     this.#keyHashes = wiring.keyHashes;
+    this.#inputs = wiring.inputs;
     this.#componentIndex = context.componentIndex.get(wiring.component.id)!;
     this.#queueLimit = Math.min(LOCAL_QUEUE_ROWS, context.options.settings['messaging.credit']);
     this.#expectedEndMarks = wiring.expectedEndMarks;
@@ -456,6 +460,8 @@ export class BoltExecutor implements LocalTarget {
       this.#onEndMark(task, subscription, sourceTask);
       return true;
     }
+    const { tap } = this.#context;
+    if (tap !== null) tap.onTaken(task.number, this.#inputs[subscription] ?? '', row, this.#context.turnMs);
     if (task.isAsync || this.component.manual) {
       this.#runSlow(
         task,

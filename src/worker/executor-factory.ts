@@ -149,9 +149,11 @@ export function wireBolt(factory: ExecutorFactory, component: string): BoltWirin
   const edgesIn = factory.edgesTo(component);
   const isCycleEdge: boolean[] = [];
   const keyHashes: ((row: Readonly<Record<string, unknown>>) => number)[] = [];
+  const inputs: string[] = [];
   let expectedEndMarks = 0;
   for (const edge of edgesIn) {
     isCycleEdge[edge.subscription] = edge.inCycle;
+    inputs[edge.subscription] = edge.input;
     const fields = orderKeys(factory.context.component(component), edge.grouping);
     if (fields.length > 0) {
       keyHashes[edge.subscription] = compileFieldHash(
@@ -169,6 +171,7 @@ export function wireBolt(factory: ExecutorFactory, component: string): BoltWirin
     cycle: edgesIn.find(({ inCycle }) => inCycle)?.cycle ?? -1,
     isCycleEdge,
     keyHashes,
+    inputs,
     expectedEndMarks,
   };
 }

@@ -7,7 +7,7 @@
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { toErrorRecord, toIsobarError, type Clock, type Logger } from '../base/index.js';
-import type { OldestPending, TopologyPhase } from '../coordination/index.js';
+import type { OldestPending, TapRequest, TopologyPhase } from '../coordination/index.js';
 import { Doorbell, H_TARGET_GENERATION } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
@@ -17,6 +17,7 @@ import { CycleLevels } from './cycle-levels.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
 import { LeavingTasks } from './leaving-tasks.js';
+import { RowTap } from './row-tap.js';
 import type { SpoutExecutor } from './spout-executor.js';
 import type { ThreadContext } from './thread-context.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
@@ -126,6 +127,9 @@ export class ExecutorThread {
   /** Takes a message at once; what has to wait for user code goes on by itself. */
   onMessage(message: ToThread): void {
     switch (message.kind) {
+      case 'tap':
+        this.#tap(message.id, message.request);
+        break;
       case 'executors':
         this.#tasks.regroup(message.ranges);
         break;
@@ -447,6 +451,29 @@ export class ExecutorThread {
     for (const link of this.#routes.links)
       if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
     return null;
+  }
+
+  /** One at a time: a second one while one is open is answered at once, with nothing. */
+  #tap(id: number, request: TapRequest): void {
+    const context = this.#context;
+    const tasks = this.#options.factory.tasksOf(request.component);
+    if (tasks === undefined || context.tap !== null) {
+      this.#options.post({ kind: 'tapped', id, rows: [], seen: 0 });
+      return;
+    }
+    const { clock } = this.#options;
+    const tap = new RowTap({
+      request,
+      firstTask: tasks.first,
+      lastTask: tasks.last,
+      nowMs: performance.now(),
+      wallMs: () => clock.wallMs(),
+    });
+    context.tap = tap;
+    clock.after(request.windowMs, () => {
+      context.tap = null;
+      this.#options.post({ kind: 'tapped', id, rows: tap.rows, seen: tap.seen });
+    });
   }
 
   async #close(): Promise<void> {

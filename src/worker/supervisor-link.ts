@@ -5,6 +5,7 @@
 import {
   connectChannel,
   hasCode,
+  IsobarError,
   type Channel,
   type Clock,
   type ErrorRecord,
@@ -15,6 +16,8 @@ import type {
   StateCopy,
   StateFile,
   StoredPosition,
+  TapReport,
+  TapRequest,
   TopologyPhase,
   WorkerHeartbeat,
   WorkerHello,
@@ -31,6 +34,8 @@ export interface SupervisorLinkHandlers {
   onAssignment(assignment: Assignment): void;
   onHandovers(handovers: readonly Handover[]): void;
   onPhase(phase: TopologyPhase): void;
+  /** Somebody wants to see live rows. */
+  onTap(request: TapRequest): Promise<TapReport>;
   onStop(): void;
   /** The slot belongs to another worker now: this one must end. */
   onRefused(): void;
@@ -191,6 +196,7 @@ export class SupervisorLink {
       try {
         channel = await connectChannel(this.#socketPath, {
           onEvent: (name, body) => this.#onEvent(name, body),
+          onRequest: (method, body) => this.#onRequest(method, body),
           onFault: (fault) => this.#logger.warn('supervisor.refused', { reason: fault.message }),
           onClose: (closed) => this.#onClose(closed),
         });
@@ -216,6 +222,12 @@ export class SupervisorLink {
         await new Promise<void>((resolve) => setTimeout(resolve, RECONNECT_MS));
       }
     }
+  }
+
+  #onRequest(method: string, body: unknown): Promise<TapReport> {
+    // The supervisor has looked at it.
+    if (method === 'tap') return this.#handlers.onTap(body as TapRequest);
+    throw new IsobarError('INTERNAL', `a worker does not answer "${method.slice(0, 100)}"`);
   }
 
   #onEvent(name: string, body: unknown): void {

@@ -17,6 +17,7 @@ import { CyclePressure } from './cycle-pressure.js';
 import type { AloneMarks } from './crash-record.js';
 import { Gate, type Link } from './link.js';
 import type { Edge, EmitCause, Output, StreamOutputs } from './outputs.js';
+import type { RowTap } from './row-tap.js';
 import type { FromThread } from './thread-messages.js';
 
 /** Words of one anchor in a `several` list: root task, generation, sequence, edge high, edge low. */
@@ -107,6 +108,8 @@ export class ThreadContext {
   #homeless: (() => void)[] = [];
   /** Spout task whose row is out alone, so that a crash tells which row is behind it; 0: none. One at a time per thread. */
   aloneTask = 0;
+  /** Somebody wants to see rows; null: nobody does. */
+  tap: RowTap | null = null;
   /** Milliseconds of the running turn; refreshed by the loop. */
   turnMs = 0;
 
@@ -197,6 +200,7 @@ export class ThreadContext {
     direct: number | undefined,
   ): number {
     const outputs = stream.outputs;
+    if (this.tap !== null) this.tap.onEmitted(sourceTask, stream.name, row, this.turnMs);
     let sent = 0;
     for (let i = 0; i < outputs.length; i++) {
       const output = outputs[i]!;

@@ -1,6 +1,13 @@
 /** The protocol between a worker's main thread and its executor threads: tagged unions, split by direction. */
 import type { ErrorRecord, RawSettings } from '../base/index.js';
-import type { LongCall, OldestPending, StoredPosition, TopologyPhase } from '../coordination/index.js';
+import type {
+  LongCall,
+  OldestPending,
+  StoredPosition,
+  TapRequest,
+  TappedRow,
+  TopologyPhase,
+} from '../coordination/index.js';
 import type { ComponentTasks, ExecutorRange } from '../scheduling/index.js';
 import type { CounterPlace } from './counters.js';
 
@@ -111,6 +118,8 @@ export type ToThread =
   | { readonly kind: 'mark' }
   /** Nobody does anything: trees that are older than the message time-out fail, since no row of them is anywhere. */
   | { readonly kind: 'expire' }
+  /** Show live rows for a moment; answered with `tapped`. */
+  | { readonly kind: 'tap'; readonly id: number; readonly request: TapRequest }
   | { readonly kind: 'phase'; readonly phase: TopologyPhase }
   | { readonly kind: 'stop' };
 
@@ -139,6 +148,12 @@ export type FromThread =
   | { readonly kind: 'positions'; readonly positions: readonly StoredPosition[] }
   | { readonly kind: 'error'; readonly error: ThreadError }
   | { readonly kind: 'dead-letter-file'; readonly path: string }
+  | {
+      readonly kind: 'tapped';
+      readonly id: number;
+      readonly rows: readonly TappedRow[];
+      readonly seen: number;
+    }
   | {
       readonly kind: 'report';
       readonly counters: readonly (readonly [component: string, name: string, value: number])[];

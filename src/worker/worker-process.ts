@@ -55,6 +55,7 @@ import { StateRecord } from './state-record.js';
 import { SupervisorLink } from './supervisor-link.js';
 import { componentOf, TaskBook } from './task-book.js';
 import { threadReport, type ThreadHost } from './thread-host.js';
+import { TapCollector } from './tap-collector.js';
 import type { FromThread } from './thread-messages.js';
 
 const ACKER = '__acker';
@@ -95,6 +96,7 @@ export class WorkerProcess {
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
   readonly #threads: ExecutorThreads;
+  readonly #taps: TapCollector;
   readonly #tasks = new TaskBook();
   readonly #routes: RouteKeeper;
   readonly #reconciler: Reconciler;
@@ -132,6 +134,7 @@ export class WorkerProcess {
         onAssignment: (assignment) => this.#onAssignment(assignment),
         onHandovers: (handovers) => this.#reconciler.learn(handovers),
         onPhase: (phase) => this.#setPhase(phase),
+        onTap: (request) => this.#taps.tap(request, description),
         onStop: () => void this.stop(0),
         onRefused: () => void this.stop(0),
         onPresence: (present) => {
@@ -180,6 +183,7 @@ export class WorkerProcess {
       onMessage: (host, message) => this.#onThreadMessage(host, message),
       onGone: (host, error) => this.#onThreadGone(host, error),
     });
+    this.#taps = new TapCollector(() => this.#threads.all(), options.clock);
     this.#routes = new RouteKeeper({
       ringBytes: this.#settings['messaging.ring-bytes'],
       hosts: () => this.#threads.all().filter(({ loaded }) => loaded),
@@ -352,6 +356,9 @@ export class WorkerProcess {
         host.loaded = true;
         this.#reconciler.onLoaded(host);
         this.#routes.schedule();
+        break;
+      case 'tapped':
+        this.#taps.onTapped(host, message);
         break;
       case 'unusable':
         this.#logger.error('thread.unusable', { error: message.error });

@@ -120,6 +120,27 @@ describe('a running topology', () => {
       answers: [{ code: 'USAGE' }],
     });
 
+    // Live rows: what is emitted, what is taken, and with a condition.
+    const emitted = await ask('tap', 'numbers', 'numbers', '-n', '3');
+    expect(emitted).toMatchObject({
+      code: 0,
+      answers: [{ type: 'row', component: 'numbers', stream: 'default' }, {}, {}],
+    });
+    const taken = await ask('tap', 'numbers', 'sink', '-n', '2', '--where', 'word=word 1');
+    expect(taken.answers).toMatchObject([{ row: { word: 'word 1' } }, { row: { word: 'word 1' } }]);
+    expect(await ask('tap', 'numbers', 'sink', '--where', 'n=-1', '--for', '300ms')).toMatchObject({
+      code: 0,
+      answers: [],
+    });
+    expect(await ask('tap', 'numbers', 'sink', '--where', 'wrd=1')).toMatchObject({
+      code: 2,
+      answers: [{ code: 'USAGE' }],
+    });
+    expect(await ask('tap', 'numbers', 'snik')).toMatchObject({
+      code: 1,
+      answers: [{ code: 'COMPONENT_NOT_FOUND' }],
+    });
+
     // Metrics: the place that was chosen is in the daemon's log.
     const served = (await ask('logs', '--daemon', 'daemon')).answers.find(
       ({ message }) => message === 'metrics.served',

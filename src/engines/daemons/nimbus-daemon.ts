@@ -11,6 +11,8 @@ export interface NimbusDaemonOptions extends DaemonSurroundings {
   /** Where it keeps the code of topologies. */
   readonly blobDirectory: string;
   readonly controlSocket: string;
+  /** Where a supervisor of this machine listens. */
+  supervisorSocket(supervisorId: string): string;
 }
 
 /** @throws SOCKET_PATH_TOO_LONG, STATE_DIRECTORY_UNUSABLE */
@@ -30,7 +32,7 @@ export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<D
       randomBytes,
     });
     shutdown.add('nimbus', () => nimbus.close());
-    const control = await serveControl(controlSocket, nimbus, logger);
+    const control = await serveControl(controlSocket, nimbus, logger, (id) => options.supervisorSocket(id));
     shutdown.add('control', () => control.close());
     const { 'metrics.address': address, 'metrics.port': port } = settings;
     if (port !== null) {

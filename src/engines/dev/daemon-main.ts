@@ -111,7 +111,14 @@ class DevDaemon {
       const own = { directory: coordinatorDirectory, socketPath: coordinatorSocket };
       this.#parts.push(await startCoordinatorDaemon({ ...common, ...own }));
     }
-    if (nimbus) this.#parts.push(await startNimbusDaemon({ ...common, controlSocket }));
+    if (nimbus)
+      this.#parts.push(
+        await startNimbusDaemon({
+          ...common,
+          controlSocket,
+          supervisorSocket: (id) => supervisorSocket(this.#directory, id),
+        }),
+      );
     if (supervisor === null) return;
     const { name, host, rack, slots, firstPort, cores, memoryBytes } = supervisor;
     const share = machineShare(supervisors);

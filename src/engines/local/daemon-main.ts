@@ -79,7 +79,13 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
             await connectPatiently({ ...common, directory: directory.stateDirectory }),
           )
         : [];
-    parts.push(await startNimbusDaemon({ ...common, controlSocket: directory.controlSocket }));
+    parts.push(
+      await startNimbusDaemon({
+        ...common,
+        controlSocket: directory.controlSocket,
+        supervisorSocket: () => join(directory.socketDirectory, SUPERVISOR_SOCKET),
+      }),
+    );
     const supervisor = await startSupervisorDaemon({
       ...common,
       ...machineShare(1),
