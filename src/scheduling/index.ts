@@ -131,3 +131,4 @@ export type { BalancedOptions } from './strategies/balanced/balanced.js';
 export type { BalanceRules, LoadBalanceMode } from './resources.js';
 export { defaultStrategy } from './strategies/default/default.js';
 export { isolationStrategy } from './strategies/isolation/isolation.js';
+export { multitenantStrategy } from './strategies/multitenant/multitenant.js';

@@ -1,26 +1,45 @@
 /**
- * `npm run -s differential -- KIND --peer DIR`: random cases to a scheduler of Storm's behind a line protocol and to this one.
- * The peer runs each case under several renamings; only what is the same in all of them is compared. Exit code 0 only if all agree.
+ * `npm run -s differential -- KIND --peer DIR`: random cases to Storm's or Flink's own scheduler classes behind a line protocol and to
+ * this one. The peer runs each case under several renamings; only what is the same in all of them is compared. Exit code 0 only if all agree.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import type { VectorCase } from '../vectors/read-cases.js';
 import { runCase } from '../vectors/run-case.js';
+import { generated } from './generated.js';
+import { freshMultitenant, laterMultitenant } from './multitenant-cases.js';
 import { type Answer, Peer } from './peer.js';
 import { type CaseInput, freshInputs, laterInputs } from './resource-cases.js';
 
-const KINDS: ReadonlyMap<string, readonly fc.Arbitrary<CaseInput>[]> = new Map([
+/** Kinds whose cases are drawn here and answered by the peer. */
+const DRAWN: ReadonlyMap<string, readonly fc.Arbitrary<CaseInput>[]> = new Map([
   ['resource-aware', [freshInputs, laterInputs]],
+  ['multitenant', [freshMultitenant, laterMultitenant]],
+]);
+
+/** Kinds whose cases the peer makes, with the scheduler that they are for; undefined: their shape says it. */
+const GENERATED: ReadonlyMap<string, string | undefined> = new Map([
+  ['even', 'even'],
+  ['default', 'default'],
+  ['isolation', 'isolation'],
+  ['executors', undefined],
+  ['sharing-balanced', undefined],
+  ['sharing-local', undefined],
+  ['matching', undefined],
+  ['adaptive', undefined],
+  ['rm', undefined],
+  ['timing', undefined],
 ]);
 
 const USAGE = `npm run -s differential -- KIND --peer DIRECTORY [options]
 
-  KIND               ${[...KINDS.keys()].join(', ')}
-  --peer DIRECTORY   holds run.sh, which answers cases after "serve"
-  --count N          random cases (2000)
+  KIND               of Storm's peer: ${[...DRAWN.keys()].join(', ')}, even, default, isolation, executors
+                     of Flink's peer: sharing-balanced, sharing-local, matching, adaptive, rm, timing
+  --peer DIRECTORY   holds run.sh, which answers cases after "serve" and makes some after "generate"
+  --cases N          random cases (2000)
   --seed N           of the cases (1)
-  --variants N       runs of each case under other names (6)
+  --variants N       runs of each drawn case under other names: many show what hash order decides (40)
   --save FILE        writes the cases that disagree there, as vectors`;
 
 interface Options {
@@ -33,38 +52,32 @@ interface Options {
 }
 
 async function main(options: Options): Promise<number> {
-  const inputs = draw(options);
-  const peer = new Peer(options.peer);
   const counts = { agree: 0, disagree: 0, undecided: 0 };
   const disagreeing: unknown[] = [];
-  try {
-    let index = 0;
-    const requests = inputs.map((input) => ({ scheduler: options.kind, variants: options.variants, input }));
-    for await (const answer of peer.ask(requests)) {
-      const name = `${options.kind}-${options.seed}-${index}`;
-      const test = toCase(name, options.kind, inputs[index]!, answer);
-      index++;
-      if (test === undefined) {
-        counts.undecided++;
-        continue;
-      }
-      const verdict = runCase(test);
-      if (verdict.kind === 'passed') {
-        counts.agree++;
-        continue;
-      }
-      counts.disagree++;
-      disagreeing.push({ name, scheduler: options.kind, input: test.input, expected: test.expected });
-      const details =
-        verdict.kind === 'failed'
-          ? verdict.disagreements.map(
-              ({ what, expected, actual }) => `${what}: expected ${expected}, came ${actual}`,
-            )
-          : [`not supported: ${verdict.what}`];
-      for (const detail of details) console.log(`${name} ${detail.slice(0, 1000)}`);
+  for await (const test of DRAWN.has(options.kind) ? drawnCases(options) : generatedCases(options)) {
+    if (test === undefined) {
+      counts.undecided++;
+      continue;
     }
-  } finally {
-    peer.stop();
+    const verdict = runCase(test);
+    if (verdict.kind === 'passed') {
+      counts.agree++;
+      continue;
+    }
+    counts.disagree++;
+    disagreeing.push({
+      name: test.name,
+      scheduler: test.scheduler,
+      input: test.input,
+      expected: test.expected,
+    });
+    const details =
+      verdict.kind === 'failed'
+        ? verdict.disagreements.map(
+            ({ what, expected, actual }) => `${what}: the peer has ${expected}, here it is ${actual}`,
+          )
+        : [`not supported: ${verdict.what}`];
+    for (const detail of details) console.log(`${test.name} ${detail.slice(0, 1000)}`);
   }
   if (options.save !== undefined) writeFileSync(options.save, JSON.stringify(disagreeing));
   console.log(
@@ -73,9 +86,30 @@ async function main(options: Options): Promise<number> {
   return counts.disagree > 0 ? 1 : 0;
 }
 
+/** Cases that are drawn here, with the peer's facts; undefined: its answers differ between renamings, or it threw. */
+async function* drawnCases(options: Options): AsyncGenerator<VectorCase | undefined> {
+  const { kind, seed, variants } = options;
+  const inputs = draw(options);
+  const peer = new Peer(options.peer);
+  try {
+    let index = 0;
+    const requests = inputs.map((input) => ({ scheduler: kind, variants, input }));
+    for await (const answer of peer.ask(requests)) {
+      yield toCase(`${kind}-${seed}-${index}`, kind, inputs[index]!, answer);
+      index++;
+    }
+  } finally {
+    peer.stop();
+  }
+}
+
+function generatedCases({ kind, peer, seed, count }: Options): AsyncGenerator<VectorCase> {
+  return generated(peer, { kind, seed, count, scheduler: GENERATED.get(kind) });
+}
+
 /** Cases by turns from each generator of the kind. */
 function draw({ kind, count, seed }: Options): readonly CaseInput[] {
-  const generators = KINDS.get(kind) ?? [];
+  const generators = DRAWN.get(kind) ?? [];
   const drawn = generators.map((one) =>
     fc.sample(one, { seed, numRuns: Math.ceil(count / generators.length) }),
   );
@@ -102,15 +136,16 @@ function parseOptions(words: readonly string[]): Options | undefined {
     allowPositionals: true,
     options: {
       peer: { type: 'string' },
-      count: { type: 'string', default: '2000' },
+      cases: { type: 'string', default: '2000' },
       seed: { type: 'string', default: '1' },
-      variants: { type: 'string', default: '6' },
+      variants: { type: 'string', default: '40' },
       save: { type: 'string' },
     },
   });
   const [kind] = positionals;
-  const numbers = [values.count, values.seed, values.variants].map(Number);
-  if (kind === undefined || !KINDS.has(kind) || values.peer === undefined) return undefined;
+  const numbers = [values.cases, values.seed, values.variants].map(Number);
+  if (kind === undefined || !(DRAWN.has(kind) || GENERATED.has(kind)) || values.peer === undefined)
+    return undefined;
   if (!numbers.every((value) => Number.isInteger(value) && value > 0)) return undefined;
   const [count = 0, seed = 0, variants = 0] = numbers;
   return { kind, peer: values.peer, count, seed, variants, save: values.save };

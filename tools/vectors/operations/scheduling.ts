@@ -5,6 +5,7 @@ import {
   evenStrategy,
   type IdleSupervisorRules,
   isolationStrategy,
+  multitenantStrategy,
   type PlacedWorker,
   type SchedulingResult,
   type Strategy,
@@ -36,7 +37,8 @@ export const runSchedule: Operation = (test) => {
   const facts = factsOf(snapshot, result);
   if (!stormThrows) return facts;
   // Where Storm throws, an explicit error or a sound placement that leaves all live workers as they are is right.
-  const problem = unsound(snapshot, result, schedulerOf(test) !== 'isolation');
+  const mayMove = ['isolation', 'multitenant'].includes(schedulerOf(test));
+  const problem = unsound(snapshot, result, !mayMove);
   return {
     ...facts,
     error: { check: () => problem },
@@ -69,6 +71,16 @@ const STRATEGIES: ReadonlyMap<string, (conf: StormConfiguration) => Strategy> = 
           Object.entries(z.record(z.string(), z.int()).parse(conf['isolation.scheduler.machines'] ?? {})),
         ),
         ...idleRules(conf),
+      }),
+  ],
+  [
+    'multitenant',
+    (conf) =>
+      multitenantStrategy({
+        fillLiveWorkers: false,
+        userPools: new Map(
+          Object.entries(z.record(z.string(), z.int()).parse(conf['multitenant.scheduler.user.pools'] ?? {})),
+        ),
       }),
   ],
 ]);
@@ -166,7 +178,7 @@ function keptWorkers(snapshot: Snapshot, placement: SchedulingResult['placement'
   return new Set(texts(snapshot.placement).filter((text) => after.has(text)));
 }
 
-/** Isolation takes workers from hosts that it gives to a topology; the others leave all as they are. */
+/** Isolation and multitenant take workers from machines that they give to a topology; the others leave all as they are. */
 function unsound(snapshot: Snapshot, result: SchedulingResult, keepsAll: boolean): string | undefined {
   const faults = [...validateAssignment(snapshot, result)].flatMap(([id, sentences]) =>
     sentences.map((sentence) => `${id}: ${sentence}`),

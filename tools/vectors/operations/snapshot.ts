@@ -18,6 +18,8 @@ export const snapshotSchema = z.object({
       name: z.string().optional(),
       numWorkers: z.int().default(1),
       executors: z.array(z.tuple([z.int(), z.int(), z.string()])),
+      owner: z.string().default('user'),
+      conf: configurationSchema,
     }),
   ),
   assignments: z.record(z.string(), z.array(workerSchema)).default({}),
@@ -34,14 +36,31 @@ export function toSnapshot(parsed: z.infer<typeof snapshotSchema>): ClusterSnaps
       ports,
       ...(uptimeSecs === undefined ? {} : { uptimeMs: uptimeSecs * 1000 }),
     })),
-    topologies: parsed.topologies.map(({ id, name, numWorkers, executors }) => ({
+    topologies: parsed.topologies.map(({ id, name, numWorkers, executors, owner, conf }) => ({
       id,
       ...(name === undefined ? {} : { name }),
       workers: numWorkers,
       executors: executors.map(([first, last, component]) => ({ range: [first, last], component })),
+      owner,
+      rules: rulesOf(conf),
     })),
     placement: new Map(Object.entries(parsed.assignments)),
     blacklistedHosts: new Set(parsed.blacklistedHosts),
     ...(parsed.scheduleOnly === undefined ? {} : { scheduleOnly: new Set(parsed.scheduleOnly) }),
+  };
+}
+
+const rulesSchema = z.object({
+  'topology.isolate.machines': z.int().nullish(),
+  'topology.spread.components': z.array(z.string()).nullish(),
+});
+
+/** What multitenant looks at. */
+function rulesOf(conf: unknown): NonNullable<ClusterSnapshot['topologies'][number]['rules']> {
+  const parsed = rulesSchema.parse(conf ?? {});
+  const machines = parsed['topology.isolate.machines'];
+  return {
+    ...(machines == null ? {} : { isolatedMachines: machines }),
+    spreadComponents: parsed['topology.spread.components'] ?? [],
   };
 }
