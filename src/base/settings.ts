@@ -14,7 +14,9 @@ type ScalarOf<D extends SettingDefinition> = D['kind'] extends 'duration' | 'int
     ? boolean
     : D['kind'] extends 'count-or-auto'
       ? number | string
-      : string;
+      : D['kind'] extends 'strings'
+        ? readonly string[]
+        : string;
 
 /** Every setting under its own name, in the unit of its kind (durations in ms, sizes in bytes). */
 export type Settings = {
@@ -164,9 +166,7 @@ function parseSetting(
         ? { value: raw }
         : { fault: `expected one of ${definition.choices!.join(', ')}, found ${show(raw)}` };
     case 'strings':
-      return Array.isArray(raw) && raw.every((item) => typeof item === 'string')
-        ? { value: raw }
-        : { fault: `expected a list of texts, found ${show(raw)}` };
+      return strings(definition, raw);
     case 'count-or-auto':
       if (typeof raw === 'string' && definition.choices!.includes(raw)) return { value: raw };
       return bounded(
@@ -203,6 +203,33 @@ function parseSetting(
       );
     }
   }
+}
+
+/** A list of texts; one text with commas; or, as other systems write it, numbers by name, which become `name=number`. */
+function strings(
+  { choices }: SettingDefinition,
+  raw: unknown,
+): { value: readonly string[] } | { fault: string } {
+  const items = listOf(raw);
+  if (items === undefined) return { fault: `expected a list of texts, found ${show(raw)}` };
+  const unknown = choices === undefined ? undefined : items.find((item) => !choices.includes(item));
+  return unknown === undefined
+    ? { value: items }
+    : { fault: `expected a list of ${choices!.join(', ')}, found ${show(unknown)}` };
+}
+
+function listOf(raw: unknown): readonly string[] | undefined {
+  if (typeof raw === 'string')
+    return raw
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  if (Array.isArray(raw)) return raw.every((item) => typeof item === 'string') ? raw : undefined;
+  if (typeof raw !== 'object' || raw === null) return undefined;
+  const entries = Object.entries(raw);
+  return entries.every(([, value]) => typeof value === 'number')
+    ? entries.map(([key, value]) => `${key}=${String(value)}`)
+    : undefined;
 }
 
 function bounded(

@@ -14,8 +14,12 @@ import {
 } from '../coordination/index.js';
 import {
   type Assignment,
+  type BlacklistMemory,
+  type BlacklistRules,
+  EMPTY_BLACKLIST,
   executorLoads,
   type PlacementNeed,
+  planBlacklist,
   type RoundSupervisor,
   type RoundTopology,
   schedulingRound,
@@ -24,6 +28,7 @@ import {
   strategyNamed,
   type TopologyOutcome,
   type TopologyPlan,
+  withBlacklist,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
@@ -33,6 +38,8 @@ import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
 import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 
+/** Strategies that cannot tell from free slots alone what is left of a machine. */
+const WHOLE_MACHINES: ReadonlySet<string> = new Set(['isolation', 'multitenant', 'resource-aware']);
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
 /** Requests to the coordinator, one after the other, in which a worker that has lost its supervisor surely announces itself. */
@@ -58,6 +65,7 @@ export class Rounds {
   readonly #options: RoundsOptions;
   #liveness: Liveness;
   #gone: ReadonlySet<string> = new Set();
+  #blacklist: BlacklistMemory = EMPTY_BLACKLIST;
   #isAllDue = true;
   readonly #due = new Set<string>();
   /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
@@ -76,6 +84,7 @@ export class Rounds {
   reset(): void {
     this.#liveness = new Liveness(this.#options.nowMs());
     this.#gone = new Set();
+    this.#blacklist = EMPTY_BLACKLIST;
     this.#waiting.clear();
     this.#slotWaits.clear();
     this.#due.clear();
@@ -156,7 +165,7 @@ export class Rounds {
   async #runDue(): Promise<void> {
     if (!this.#isAllDue && this.#due.size === 0) return;
     const { view } = this.#options;
-    const isAboutAll = this.#isAllDue;
+    const isAboutAll = this.#isAllDue || this.#looksAtAll;
     const ids = isAboutAll ? [...view.topologies.keys()] : [...this.#due];
     this.#isAllDue = false;
     this.#due.clear();
@@ -169,7 +178,7 @@ export class Rounds {
     );
     const startMs = this.#options.nowMs();
     try {
-      await this.#decide(scope);
+      await this.#decide(scope, isAboutAll);
       this.#options.work.noteRound(this.#options.nowMs() - startMs);
     } catch (error) {
       for (const id of ids) this.#due.add(id);
@@ -181,13 +190,19 @@ export class Rounds {
   /** What a round would decide about one topology; nothing is written. */
   preview(known: KnownTopology, as: Pick<RoundTopology, 'plan' | 'rebalance'>): TopologyOutcome {
     const topology = { ...this.#roundTopology(known, known.loaded!), ...as };
+    const others = this.#looksAtAll
+      ? [...this.#options.view.topologies.values()].filter((one) => one !== known && isPlaced(one))
+      : [];
     const { topologies } = schedulingRound({
       nowMs: this.#options.nowMs(),
-      supervisors: this.#supervisors(new Map([[known.id, known]])),
-      topologies: [topology],
-      strategy: this.#strategy(),
+      supervisors: this.#supervisors(new Map([known, ...others].map((one) => [one.id, one]))),
+      topologies: [
+        topology,
+        ...others.flatMap((one) => (one.loaded === undefined ? [] : [this.#roundTopology(one, one.loaded)])),
+      ],
+      strategy: this.#strategy(false),
     });
-    return topologies[0]!;
+    return topologies.find(({ topologyId }) => topologyId === known.id)!;
   }
 
   /** What the next round about all topologies would start from; nothing is decided. */
@@ -203,12 +218,41 @@ export class Rounds {
     return { nowMs, settings: picturedSettings(settings), supervisors, topologies };
   }
 
-  #strategy(): Strategy {
+  /**
+   * `observes`: the blacklist learns from this round. A round about some topologies does not see all slots, and a preview must change
+   * nothing: they go by what is known.
+   */
+  #strategy(observes: boolean): Strategy {
     const { settings } = this.#options;
-    return strategyNamed(settings['scheduling.strategy'], settings);
+    const strategy = strategyNamed(settings['scheduling.strategy'], settings);
+    if (!settings['scheduling.blacklist']) return strategy;
+    const rules: BlacklistRules = {
+      toleranceMs: settings['blacklist.tolerance-time'],
+      toleranceCount: settings['blacklist.tolerance-count'],
+      resumeMs: settings['blacklist.resume-time'],
+      roundMs: settings['nimbus.round-interval'],
+      countsLostSlots: settings['blacklist.count-lost-slots'],
+    };
+    return withBlacklist(strategy, (snapshot) => {
+      const known = this.#blacklist;
+      const before = observes ? known : { ...known, known: new Map<string, readonly number[]>() };
+      const decision = planBlacklist(before, snapshot, this.#options.nowMs(), rules);
+      if (!observes) return decision;
+      this.#blacklist = decision.memory;
+      for (const id of decision.memory.listedUntilMs.keys()) {
+        if (!known.listedUntilMs.has(id))
+          this.#options.logger.warn('supervisor.blacklisted', { supervisor: id });
+      }
+      return decision;
+    });
   }
 
-  async #decide(scope: ReadonlyMap<string, KnownTopology>): Promise<void> {
+  /** Strategies that look at whole machines decide about all topologies at once. */
+  get #looksAtAll(): boolean {
+    return WHOLE_MACHINES.has(this.#options.settings['scheduling.strategy']);
+  }
+
+  async #decide(scope: ReadonlyMap<string, KnownTopology>, isAboutAll: boolean): Promise<void> {
     const { logger } = this.#options;
     const topologies = [...scope.values()].flatMap((known) =>
       known.loaded === undefined ? [] : [this.#roundTopology(known, known.loaded)],
@@ -218,7 +262,7 @@ export class Rounds {
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(scope),
       topologies,
-      strategy: this.#strategy(),
+      strategy: this.#strategy(isAboutAll),
       ...(this.#options.settings['scheduling.strategy'] === 'balanced'
         ? { holds: (need) => this.#hold(scope.get(need.topologyId)!, need) }
         : {}),
@@ -303,7 +347,10 @@ export class Rounds {
       settings,
       // Where it is headed: what is under way is not decided again.
       stored: assignment === undefined ? undefined : placedPart(destinationOf(assignment)),
-      facts: { name: known.record.name },
+      facts: {
+        name: known.record.name,
+        uptimeMs: Math.max(0, this.#options.nowMs() - known.record.submittedMs),
+      },
       lastHeartbeatMs: this.#lastHeartbeats(known, settings),
       ...(rebalance === undefined ? {} : { rebalance }),
     };
@@ -320,11 +367,18 @@ export class Rounds {
       // What a topology is about to give up is still its own.
       return scope.size === 1 || isHeadedFor(holder, slot);
     };
-    const present = view.supervisors.map(({ id, host, rack, ports, cores, memoryBytes }) => {
+    const present = view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];
       for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
       const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
-      const resources = { cpuPercent: cores * 100, memoryMb: memoryBytes / BYTES_OF_MB };
+      const used = held.map((port) => this.#requestOf(id, port));
+      const resources = {
+        cpuPercent: Math.max(0, cores * 100 - used.reduce((sum, { cpuPercent }) => sum + cpuPercent, 0)),
+        memoryMb: Math.max(
+          0,
+          memoryBytes / BYTES_OF_MB - used.reduce((sum, { memoryMb }) => sum + memoryMb, 0),
+        ),
+      };
       return { id, host, rack, ports: open, otherLoad, resources };
     });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
@@ -337,6 +391,21 @@ export class Rounds {
     if (slot === undefined) return 0;
     const loadOf = known?.loaded === undefined ? () => 1 : this.#executorLoads(known.loaded.plan);
     return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
+  }
+
+  /** What the holder of a slot that is not part of this round asks for there. */
+  #requestOf(supervisor: string, port: number): { readonly cpuPercent: number; readonly memoryMb: number } {
+    const known = this.#options.view.holderOf(`${supervisor}:${port}`);
+    const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
+    const components = new Map(known?.loaded?.plan.components.map((component) => [component.id, component]));
+    let [cpuPercent, memoryMb] = [0, 0];
+    for (const [first] of slot?.executors ?? []) {
+      const task = known?.loaded?.plan.tasks.find(({ last }) => first <= last);
+      const resources = components.get(task?.component ?? '')?.resources;
+      cpuPercent += resources?.cpuPercent ?? 0;
+      memoryMb += (resources?.onHeapMb ?? 0) + (resources?.offHeapMb ?? 0);
+    }
+    return { cpuPercent, memoryMb };
   }
 
   #executorLoads(plan: TopologyPlan): (firstTask: number) => number {

@@ -29,3 +29,18 @@ export function fairShares(
   }
   return shares;
 }
+
+/** By name: what it wants as long as there is any, in the order given. */
+export function firstShares(
+  wanted: readonly (readonly [name: string, count: number])[],
+  available: number,
+): ReadonlyMap<string, number> {
+  let left = Math.max(0, available);
+  return new Map(
+    wanted.map(([name, count]) => {
+      const share = Math.min(Math.max(0, count), left);
+      left -= share;
+      return [name, share];
+    }),
+  );
+}

@@ -130,5 +130,7 @@ export { coldStart } from './strategies/balanced/cold-start.js';
 export type { BalancedOptions } from './strategies/balanced/balanced.js';
 export type { BalanceRules, LoadBalanceMode } from './resources.js';
 export { defaultStrategy } from './strategies/default/default.js';
+export type { BlacklistMemory, BlacklistRules } from './strategies/blacklist/blacklist.js';
+export { EMPTY_BLACKLIST, planBlacklist, withBlacklist } from './strategies/blacklist/blacklist.js';
 export { isolationStrategy } from './strategies/isolation/isolation.js';
 export { multitenantStrategy } from './strategies/multitenant/multitenant.js';

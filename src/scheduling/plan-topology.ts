@@ -12,13 +12,14 @@ import { numberTasks } from './numbering.js';
 import { type ComponentCounts, exceededLimit, normaliseComponent } from './parallelism.js';
 import type { ClusterComponent, RequestedResources } from './resources.js';
 import { DEFAULT_SHARING_GROUP, slotCounts } from './slot-sharing/index.js';
+import { requestOfSettings } from './placement-rules.js';
 import { ACKER } from './system-components.js';
 
 /** What of a topology's description decides its counts and its placement. */
 export interface PlannableTopology {
   readonly name: string;
   readonly components: readonly PlannableComponent[];
-  /** What one acker asks for; not given: nothing. */
+  /** What one acker asks for; not given: what the settings say of every executor. */
   readonly ackerResources?: RequestedResources;
 }
 
@@ -40,7 +41,7 @@ export interface PlannableComponent
   })[];
   /** Upper limit of its tasks; not given: `topology.max-task-parallelism`. */
   readonly maxTasks?: number;
-  /** What one executor asks for; not given: nothing. */
+  /** What one executor asks for; not given: what the settings say. */
   readonly resources?: RequestedResources;
 }
 
@@ -113,7 +114,7 @@ export function planTopology(
       `${desired.workers === undefined ? 'topology.workers is' : 'The workers wanted are'} ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
     );
   }
-  const clusterComponents = clusterComponentsOf(description, tasks);
+  const clusterComponents = clusterComponentsOf(description, tasks, settings);
   return { topologyWorkers: workers, tasks, executors, components: clusterComponents, ackers, adjustments };
 }
 
@@ -136,18 +137,20 @@ function workersWanted(
 
 /** Low-level facts of components for strategies. A spout may be moved only if its author says so. */
 function clusterComponentsOf(
-  { components, ackerResources = NO_RESOURCES }: PlannableTopology,
+  { components, ackerResources }: PlannableTopology,
   tasks: readonly ComponentTasks[],
+  settings: Settings,
 ): ClusterComponent[] {
   const byId = new Map(components.map((component) => [component.id, component]));
   return tasks.map(({ component: id }): ClusterComponent => {
     const component = byId.get(id);
-    if (component === undefined) return { id, kind: 'system', resources: ackerResources };
+    if (component === undefined)
+      return { id, kind: 'system', resources: ackerResources ?? requestOfSettings(settings) };
     const { kind, movable, stateful, subscriptions, slotSharingGroup, coLocationGroup, load } = component;
     return {
       id,
       kind,
-      resources: component.resources ?? NO_RESOURCES,
+      resources: component.resources ?? requestOfSettings(settings, load),
       inputs: subscriptions.map(({ source, grouping }) => ({ from: source, grouping: grouping.kind })),
       isMovable: movable || (kind === 'bolt' && !stateful),
       ...(slotSharingGroup === undefined ? {} : { slotSharingGroup }),
@@ -167,8 +170,6 @@ export function executorLoads({ tasks, components }: TopologyPlan): (firstTask: 
   // Numbers are consecutive, so the first component that reaches so far is the one; also for executors that are cut anew.
   return (firstTask) => loads.find(({ last }) => firstTask <= last)?.load ?? 0;
 }
-
-const NO_RESOURCES = { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 };
 
 const AS_SUBMITTED: DesiredCounts = { executors: {} };
 

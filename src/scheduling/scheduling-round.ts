@@ -21,6 +21,7 @@ import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import type { PlannedExecutor } from './executors.js';
 import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText, inOrder } from './order.js';
+import { factsOfSettings } from './placement-rules.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
 import type {
   DeadExecutor,
@@ -172,6 +173,7 @@ export function clusterTopologyOf({
 }: Pick<RoundTopology, 'id' | 'plan' | 'settings' | 'facts'>): ClusterTopology {
   const sharing = settings['scheduling.slot-sharing'];
   return {
+    ...factsOfSettings(settings),
     ...facts,
     id,
     workers: plan.topologyWorkers,

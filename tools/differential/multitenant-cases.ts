@@ -1,6 +1,6 @@
 /**
  * Random inputs of the multitenant scheduler in the shape of the vectors: users with and without pools, topologies that ask for machines of
- * their own or spread components, and what is left of an earlier placement.
+ * their own, and what is left of an earlier placement. None spreads components: the peer's renamings leave that list as it is.
  */
 import fc from 'fast-check';
 import { multitenantStrategy } from '../../src/scheduling/index.js';
@@ -14,7 +14,6 @@ const topology = fc.record({
   workers: fc.integer({ min: 1, max: 6 }),
   components: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
   machines: fc.constantFrom(0, 0, 0, 1, 2, 3),
-  spread: fc.constantFrom<string[][]>([], [], [], ['c0'], ['c0', 'c1']),
 });
 
 const cluster = fc.record({
@@ -45,7 +44,7 @@ export const laterMultitenant: fc.Arbitrary<CaseInput> = fc
       topologies: snapshot.topologies.filter((_, index) => index !== late),
     });
     let turn = 0;
-    const assignments = [...placement].map(([id, workers]) => [
+    const assignments = [...placement].map(([id, workers]): readonly [string, readonly unknown[]] => [
       id,
       workers
         .filter(({ supervisor }) => supervisor !== `s${lost}` && (kept[turn++ % kept.length] ?? true))
@@ -54,7 +53,7 @@ export const laterMultitenant: fc.Arbitrary<CaseInput> = fc
     return {
       ...input,
       supervisors: (input['supervisors'] as { readonly id: string }[]).filter(({ id }) => id !== `s${lost}`),
-      assignments: Object.fromEntries(assignments.filter(([, workers]) => (workers as unknown[]).length > 0)),
+      assignments: Object.fromEntries<unknown>(assignments.filter(([, workers]) => workers.length > 0)),
     };
   });
 
@@ -67,7 +66,7 @@ function toInput(drawn: Drawn<typeof cluster>): CaseInput {
       host: `h${index}`,
       ports: Array.from({ length: ports }, (_, port) => 6700 + port),
     })),
-    topologies: drawn.topologies.map(({ owner, workers, components, machines, spread }, index) => {
+    topologies: drawn.topologies.map(({ owner, workers, components, machines }, index) => {
       let task = 0;
       return {
         id: `t${index}`,
@@ -79,10 +78,7 @@ function toInput(drawn: Drawn<typeof cluster>): CaseInput {
             return [task, task, `c${component}`];
           }),
         ),
-        conf: {
-          ...(machines > 0 ? { 'topology.isolate.machines': machines } : {}),
-          ...(spread.length > 0 ? { 'topology.spread.components': spread } : {}),
-        },
+        conf: machines > 0 ? { 'topology.isolate.machines': machines } : {},
       };
     }),
     blacklistedHosts: [`h${drawn.blacklisted}`],
@@ -90,5 +86,5 @@ function toInput(drawn: Drawn<typeof cluster>): CaseInput {
 }
 
 function poolsOf({ pools }: Drawn<typeof cluster>): Record<string, number> {
-  return Object.fromEntries(pools.map((most, index) => [OWNERS[index], most]));
+  return Object.fromEntries<number>(pools.map((most, index) => [OWNERS[index] ?? '', most]));
 }

@@ -8,7 +8,7 @@ import { validateAssignment } from '../../validate-assignment.js';
 import { type BalancedOptions, balancedStrategy } from './balanced.js';
 
 const seed = 20_265;
-const TASKS: BalancedOptions = { mode: 'tasks', improves: true, moveBudget: Infinity };
+const TASKS: BalancedOptions = { mode: 'tasks', improves: true, fairShares: true, moveBudget: Infinity };
 
 function topologyOf(
   id: string,

@@ -13,7 +13,7 @@ import { WorkingCluster } from '../../cluster.js';
 import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Slot } from '../../cluster-snapshot.js';
 import type { LoadBalanceMode } from '../../resources.js';
 import { chooseMachines } from '../../slot-matching/index.js';
-import { fairShares } from '../../fair-shares.js';
+import { fairShares, firstShares } from '../../fair-shares.js';
 import { fillLiveWorkers } from '../even/fill-live-workers.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { machineChoiceOf } from './load-balance-mode.js';
@@ -26,6 +26,8 @@ export interface BalancedOptions {
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
   /** Improve the greedy result, and restore a balance that was lost. Off: exactly Flink's steps. */
   readonly improves: boolean;
+  /** Where slots are short, topologies get equal parts of them; off: in order of id they take what they want. */
+  readonly fairShares: boolean;
   /** Workers that run and may be moved in this round. */
   readonly moveBudget: number;
 }
@@ -113,7 +115,8 @@ class BalancedRound {
       const slots = Math.min(executors.length, this.#groupable.get(id)!.slots);
       return [[id, slots - this.#cluster.assignedWorkers(id)]];
     });
-    return fairShares(wanted, this.#cluster.freeSlotCount);
+    const free = this.#cluster.freeSlotCount;
+    return this.#options.fairShares ? fairShares(wanted, free) : firstShares(wanted, free);
   }
 
   /**

@@ -72,6 +72,7 @@ export function planBlacklist(
   }
   const hosts = new Map(before.hosts);
   for (const { id, host } of snapshot.supervisors) hosts.set(id, host);
+  for (const id of hosts.keys()) if (!known.has(id) && !listed.has(id)) hosts.delete(id);
   const greyListed = released(snapshot, listed, hosts);
   for (const id of greyListed) listed.delete(id);
   const present = new Map(snapshot.supervisors.map(({ id, host }) => [id, host]));

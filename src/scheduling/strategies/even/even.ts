@@ -6,6 +6,7 @@
 import { WorkingCluster } from '../../cluster.js';
 import type { ExecutorRange } from '../../assignment.js';
 import type { ClusterSnapshot, PlacedWorker } from '../../cluster-snapshot.js';
+import { fairShares } from '../../fair-shares.js';
 import { settledPlacement } from '../../complete-placement.js';
 import type { PlannedExecutor } from '../../executors.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
@@ -18,6 +19,8 @@ export interface EvenOptions {
    * least loaded live workers of their topology, so that no task is lost for ever.
    */
   readonly fillLiveWorkers: boolean;
+  /** Where slots are short, topologies get equal parts of them; Storm, and not given: the first take what they want. */
+  readonly fairShares?: boolean;
   /** Not given: workers are never moved onto idle supervisors. */
   readonly idleSupervisors?: IdleSupervisorRules;
 }
@@ -31,10 +34,11 @@ export function evenStrategy(options: EvenOptions): Strategy {
     const ids = cluster.topologyIds().filter((id) => snapshot.scheduleOnly?.has(id) ?? true);
     if (options.idleSupervisors !== undefined) fillIdleSupervisors(cluster, ids, options.idleSupervisors);
     const failures = new Map<string, unknown>();
+    const limits = options.fairShares === true ? newSlotLimits(cluster, ids) : undefined;
     for (const id of ids) {
       try {
         if (!cluster.needsScheduling(id)) continue;
-        scheduleEvenly(cluster, id);
+        scheduleEvenly(cluster, id, limits?.get(id));
         if (options.fillLiveWorkers) fillLiveWorkers(cluster, id);
       } catch (error) {
         failures.set(id, error);
@@ -53,13 +57,30 @@ export function settledResult(
   return placement && { placement, unplaced: new Map(), failures: new Map(), steps: 0 };
 }
 
-/** Places the executors of one topology that have no slot; a topology never gets more workers than executors. */
-export function scheduleEvenly(cluster: WorkingCluster, topologyId: string): void {
+/** By topology: most new slots, so that all get equal parts of the free ones; undefined: there are enough for all. */
+export function newSlotLimits(
+  cluster: WorkingCluster,
+  ids: readonly string[],
+): ReadonlyMap<string, number> | undefined {
+  const wanted = ids.map((id): [string, number] => {
+    const most = Math.min(cluster.wantedWorkers(id), cluster.executorCount(id));
+    return [id, Math.max(0, most - cluster.assignedWorkers(id))];
+  });
+  const free = cluster.freeSlotCount;
+  if (wanted.reduce((sum, [, count]) => sum + count, 0) <= free) return undefined;
+  return fairShares(wanted, free);
+}
+
+/**
+ * Places the executors of one topology that have no slot, on at most `mostNew` new slots; a topology never gets more workers than
+ * executors.
+ */
+export function scheduleEvenly(cluster: WorkingCluster, topologyId: string, mostNew = Infinity): void {
   const alive = cluster.assignedWorkers(topologyId);
   const total = Math.min(cluster.wantedWorkers(topologyId), cluster.freeSlotCount + alive);
   const todo = cluster.unassignedExecutors(topologyId);
   // Storm throws where the wanted count was lowered below the live workers; here nothing is opened.
-  const opened = Math.max(0, Math.min(total - alive, todo.length));
+  const opened = Math.max(0, Math.min(total - alive, todo.length, mostNew));
   const slots = cluster.firstFreeSlots(opened);
   for (const [place, slot] of slots.entries())
     cluster.assign(slot, topologyId, dealt(todo, place, slots.length));

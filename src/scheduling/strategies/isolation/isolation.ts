@@ -8,11 +8,11 @@ import type { ClusterSnapshot, ClusterTopology, Slot } from '../../cluster-snaps
 import type { ExecutorRange } from '../../assignment.js';
 import { integerDivided } from '../../executors.js';
 import { compareRanges, compareText, rangeKey } from '../../order.js';
-import { scheduleByDefault } from '../default/default.js';
-import { type EvenOptions, toResult } from '../even/even.js';
+import { type DefaultOptions, scheduleByDefault } from '../default/default.js';
+import { toResult } from '../even/even.js';
 import type { SchedulingResult, Strategy } from '../strategy.js';
 
-export interface IsolationOptions extends EvenOptions {
+export interface IsolationOptions extends DefaultOptions {
   /** By topology name: how many hosts it gets. */
   readonly machines: ReadonlyMap<string, number>;
   /**
