@@ -29,14 +29,18 @@ export type {
   PlacementMetrics,
   PlanRule,
   PlanWarning,
+  SlotTimeline,
+  TimelineEvent,
 } from './plan/index.js';
 export {
   addSupervisors,
   explainExecutor,
   killWorkers,
+  lackRuleText,
   PLAN_RULES,
   planCluster,
   removeSupervisors,
+  slotTimeline,
   withoutPlacement,
 } from './plan/index.js';
 export type {

@@ -43,6 +43,8 @@ export interface ClusterDraft {
   readonly notes: readonly string[];
   readonly atMs?: number;
   readonly silentSlots?: readonly string[];
+  /** When supervisors offer their slots, by id, ms after the start of a timeline. */
+  readonly offersAtMs?: ReadonlyMap<string, number>;
 }
 
 /** Several sources as one. Machines and topologies that are named twice are faults. */
@@ -71,6 +73,7 @@ export function mergeDrafts(drafts: readonly ClusterDraft[], faults: InputFaults
     supervisors,
     topologies,
     notes: drafts.flatMap(({ notes }) => notes),
+    offersAtMs: new Map(drafts.flatMap((draft) => [...(draft.offersAtMs ?? [])])),
     silentSlots: drafts.flatMap((draft) => draft.silentSlots ?? []),
     ...(atMs === undefined ? {} : { atMs }),
   };

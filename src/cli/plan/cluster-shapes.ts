@@ -76,6 +76,8 @@ const supervisor = closed({
   cpuPercent: amount(true).exactOptional(),
   memoryMb: amount(true).exactOptional(),
   generic: amounts.exactOptional(),
+  /** For `--timeline`: when it offers its slots, ms after the start. */
+  offersAtMs: amount().exactOptional(),
 });
 
 const resources = {
@@ -104,9 +106,14 @@ const STORM_GROUPINGS: Readonly<Record<string, (typeof GROUPINGS)[number]>> = {
   custom_serialized: 'custom',
 };
 
+/** Our name of a grouping that may be called as Storm does. */
+export function stormGrouping(name: string): string {
+  return STORM_GROUPINGS[name] ?? name;
+}
+
 const grouping = z
   .string(`one of ${GROUPINGS.join(', ')}`)
-  .transform((name) => STORM_GROUPINGS[name] ?? name)
+  .transform(stormGrouping)
   .pipe(z.enum(GROUPINGS, `one of ${GROUPINGS.join(', ')}`));
 
 const input = closed({ from: text, stream: text.exactOptional(), grouping });

@@ -1,7 +1,7 @@
 /** Plans of several strategies side by side on the same numbers. Pure. */
 import type { ClusterPlan } from '../../scheduling/index.js';
 import { type Column, columns } from '../view/format.js';
-import { boundText, METRICS } from './machine-views.js';
+import { METRICS } from './machine-views.js';
 import { figure } from './plan-words.js';
 
 export function compareLines(plans: readonly ClusterPlan[], width: number): readonly string[] {
@@ -13,11 +13,6 @@ export function compareLines(plans: readonly ClusterPlan[], width: number): read
       values: [value(first.before), ...plans.map(({ after }) => value(after))],
     }),
   );
-  const at = rows.findIndex(({ name }) => name === 'load per machine');
-  rows.splice(at + 1, 0, {
-    name: '',
-    values: [boundText(first.before), ...plans.map(({ after }) => boundText(after))],
-  });
   const add = (name: string, value: (plan: ClusterPlan) => string): void =>
     void rows.push({ name, values: ['', ...plans.map(value)] });
   add('executors without place', ({ lacks }) =>

@@ -2,7 +2,7 @@
 import { type ClusterPlan, type Explanation, PLAN_RULES } from '../../scheduling/index.js';
 import { counted, printable } from '../view/format.js';
 import { boundText } from './machine-views.js';
-import { indented } from './plan-views.js';
+import { indented } from './indented.js';
 import { executorsText, figure, slotText } from './plan-words.js';
 
 export function explainLines(plan: ClusterPlan, explanation: Explanation, width: number): string[] {
@@ -16,8 +16,12 @@ export function explainLines(plan: ClusterPlan, explanation: Explanation, width:
   add('group', groupText(explanation));
   if (after !== null) {
     const others = after.executors.filter(({ range }) => range[0] !== first);
-    const shared = others.length === 0 ? 'alone' : `with ${executorsText(others)}`;
-    add('request', `one slot for ${shared}; together they weigh ${figure(after.load)}`);
+    add(
+      'request',
+      others.length === 0
+        ? `one slot of its own, load ${figure(after.load)}`
+        : `one slot, shared with ${executorsText(others)}; together they weigh ${figure(after.load)}`,
+    );
   }
   add('before', before === null ? 'nowhere' : slotText(before));
   add('after', after === null ? 'nowhere' : slotText(after));
@@ -41,7 +45,10 @@ export function explainLines(plan: ClusterPlan, explanation: Explanation, width:
   if (lack !== null) add('lacks', printable(lack.text));
   const chosen = explanation.machines.find(({ isChosen }) => isChosen);
   if (chosen !== undefined) {
-    add('machine', `${chosen.id} carries ${figure(chosen.load)} after the plan; ${boundText(plan.after)}`);
+    add(
+      'machine',
+      `${printable(chosen.id)} carries ${figure(chosen.load)} after the plan; the largest load of any machine is ${boundText(plan.after)}`,
+    );
     const others = explanation.machines.filter(({ isChosen }) => !isChosen);
     add(
       'others',

@@ -8,12 +8,11 @@ const HOTTEST = 8;
 const COLDEST = 4;
 const MAX_LEVELS = 8;
 const MAX_LOADS_IN_A_ROW = 8;
-const [WIDE_BAR, NARROW_BAR] = [24, 12];
+const [WIDE_BAR, NARROW_BAR] = [24, 10];
 
 interface MetricRow {
   readonly name: string;
   readonly value: (metrics: PlacementMetrics) => string;
-  readonly remark?: (metrics: PlacementMetrics) => string;
 }
 
 export const METRICS: readonly MetricRow[] = [
@@ -23,20 +22,19 @@ export const METRICS: readonly MetricRow[] = [
   },
   { name: 'workers, of slots', value: ({ workers, slots }) => `${figure(workers)} of ${figure(slots)}` },
   { name: 'executors placed', value: ({ executors }) => figure(executors) },
-  { name: 'load per machine', value: loadsText, remark: boundText },
-  { name: '  max / mean', value: ({ machineLoad }) => overMean(machineLoad) },
+  { name: 'load per machine', value: loadsText },
+  { name: '  largest', value: boundText },
+  { name: '  mean', value: ({ machineLoad }) => figure(machineLoad.mean) },
+  { name: '  largest / mean', value: ({ machineLoad }) => overMean(machineLoad) },
   {
     name: 'load per worker',
     value: ({ workerLoad: { min, max } }) => (min === max ? figure(max) : `${figure(min)} to ${figure(max)}`),
   },
-  { name: '  max / mean', value: ({ workerLoad }) => overMean(workerLoad) },
+  { name: '  mean', value: ({ workerLoad }) => figure(workerLoad.mean) },
+  { name: '  largest / mean', value: ({ workerLoad }) => overMean(workerLoad) },
+  { name: 'traffic cost', value: ({ traffic: { cost } }) => figure(cost) },
   {
-    name: 'traffic cost',
-    value: ({ traffic: { cost } }) => figure(cost),
-    remark: () => '0 same worker, 1 machine, 2 rack, 3 else',
-  },
-  {
-    name: '  per row',
+    name: '  per row, 0 to 3',
     value: ({ traffic: { cost, rows } }) => (rows === 0 ? '–' : (cost / rows).toFixed(2)),
   },
 ];
@@ -48,14 +46,15 @@ function loadsText({ machines, machineLoad: { min, max } }: PlacementMetrics): s
   return min === max ? figure(max) : `${figure(min)} to ${figure(max)}`;
 }
 
-/** How near the largest load is to what is possible. */
+/** The largest load, and how near it is to what is possible. */
 export function boundText({ machineLoad: { max }, lowestMaxLoad, workers }: PlacementMetrics): string {
-  if (workers === 0) return '';
-  return max <= lowestMaxLoad * (1 + 1e-9) ? 'optimal' : `lowest possible maximum ${figure(lowestMaxLoad)}`;
+  if (workers === 0) return '–';
+  const isOptimal = max <= lowestMaxLoad * (1 + 1e-9);
+  return `${figure(max)} ${isOptimal ? '(optimal)' : `(${figure(lowestMaxLoad)} at least)`}`;
 }
 
 function overMean({ max, mean }: PlacementMetrics['machineLoad']): string {
-  return mean === 0 ? '–' : `${figure(max)} / ${figure(mean)} = ${(max / mean).toFixed(2)}`;
+  return mean === 0 ? '–' : (max / mean).toFixed(2);
 }
 
 export function metricLines({ before, after }: ClusterPlan, width: number): readonly string[] {
@@ -63,7 +62,6 @@ export function metricLines({ before, after }: ClusterPlan, width: number): read
     { title: '', align: 'left', cell: ({ name }) => name },
     { title: 'BEFORE', align: 'left', cell: ({ value }) => value(before) },
     { title: 'AFTER', align: 'left', cell: ({ value }) => value(after) },
-    { title: '', align: 'left', cell: ({ remark }) => remark?.(after) ?? '' },
   ];
   return columns(METRICS, all, width);
 }
@@ -149,7 +147,7 @@ function table(
     { title: 'LOAD BEFORE', align: 'left', cell: ({ before: use }) => load(use, padBefore, 'new') },
     { title: 'LOAD AFTER', align: 'left', cell: ({ after: use }) => load(use, padAfter, 'gone') },
   ];
-  if (isWide && knowsResources) {
+  if (knowsResources) {
     all.push(
       {
         title: 'CPU',
@@ -157,7 +155,7 @@ function table(
         cell: ({ after: use }) => share(use?.cpuPercent, use?.offeredCpuPercent),
       },
       {
-        title: 'MEMORY',
+        title: 'MEM',
         align: 'right',
         cell: ({ after: use }) => share(use?.memoryMb, use?.offeredMemoryMb),
       },

@@ -3,7 +3,13 @@ import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { clusterClient, clusterDirectory } from '../../api/index.js';
 import { closestName, type ErrorCode, IsobarError, toErrorRecord, toIsobarError } from '../../base/index.js';
-import { type ClusterPlan, explainExecutor, planCluster } from '../../scheduling/index.js';
+import {
+  type ClusterPlan,
+  explainExecutor,
+  planCluster,
+  slotTimeline,
+  withoutPlacement,
+} from '../../scheduling/index.js';
 import { colorsFor } from '../colors.js';
 import type { TextStream } from '../display/display.js';
 import { errorText, type OwnPlace } from '../error-text.js';
@@ -12,9 +18,10 @@ import type { ClusterDraft } from './cluster-draft.js';
 import { compareLines } from './compare-views.js';
 import { explainLines } from './explain-views.js';
 import { type PlanInput, readPlanInput } from './plan-input.js';
-import { compareJson, explainJson, planJson } from './plan-json.js';
+import { compareJson, explainJson, planJson, timelineJson } from './plan-json.js';
 import { type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
 import { planLines } from './plan-views.js';
+import { timelineLines } from './timeline-views.js';
 import { runningDraft } from './running-cluster.js';
 
 export interface PlanSurroundings {
@@ -85,12 +92,8 @@ interface Answer {
   readonly isComplete: boolean;
 }
 
-function answer(
-  { original, changed, notes }: PlanInput,
-  request: PlanRequest,
-  flags: PlanFlags,
-  width: number,
-): Answer {
+function answer(input: PlanInput, request: PlanRequest, flags: PlanFlags, width: number): Answer {
+  const { original, changed, notes } = input;
   const planBy = (strategy: string): ClusterPlan =>
     planCluster(changed, { strategy, maxRounds: request.maxRounds }, original);
   if (request.compared.length > 0) {
@@ -101,6 +104,8 @@ function answer(
       isComplete: plans.every(isComplete),
     };
   }
+  if (request.offerEveryMs !== undefined)
+    return timelineAnswer(input, request.offerEveryMs, request, flags, width);
   const plan = planBy(request.strategy ?? changed.settings['scheduling.strategy']);
   if (flags.explain !== undefined) {
     const explanations = executorsNamed(plan, flags.explain).map(
@@ -120,6 +125,24 @@ function answer(
     text: () => planLines(plan, notes, { width, isWhole: flags.all === true }),
     json: () => planJson(plan, notes),
     isComplete: isComplete(plan),
+  };
+}
+
+function timelineAnswer(
+  { changed, offersAtMs }: PlanInput,
+  offerEveryMs: number,
+  request: PlanRequest,
+  flags: PlanFlags,
+  width: number,
+): Answer {
+  const strategy = request.strategy ?? changed.settings['scheduling.strategy'];
+  // Nobody runs while machines come up, unless the machine is there already.
+  const timeline = slotTimeline(withoutPlacement(changed), { strategy, offerEveryMs, offersAtMs });
+  const wanted = changed.topologies.reduce((sum, { plan }) => sum + plan.executors.length, 0);
+  return {
+    text: () => timelineLines(timeline, { width, isWhole: flags.all === true }),
+    json: () => timelineJson(timeline),
+    isComplete: timeline.after.executors === wanted,
   };
 }
 

@@ -17,6 +17,7 @@ import { toImagined } from './imagine-cluster.js';
 import { InputFaults, Words } from './input-faults.js';
 import type { AddedSupervisors, PlanRequest } from './plan-options.js';
 import { portsOf, readClusterFile, supervisorOf } from './read-cluster-file.js';
+import { readStormAnswers, type StormAnswer, stormAnswersIn } from './read-storm-answers.js';
 import { isTopologyDescription, readTopologyJson, topologyDraftOf } from './read-topology-json.js';
 
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
@@ -27,6 +28,8 @@ export interface PlanInput {
   /** With the changes that were asked for. */
   readonly changed: ImaginedCluster;
   readonly notes: readonly string[];
+  /** When supervisors offer their slots, by id, ms after the start of a timeline. */
+  readonly offersAtMs: ReadonlyMap<string, number>;
 }
 
 /**
@@ -42,12 +45,15 @@ export async function readPlanInput(
 ): Promise<PlanInput> {
   const faults = new InputFaults();
   const drafts: ClusterDraft[] = running === undefined ? [] : [running];
+  const answers: StormAnswer[] = [];
   for (const file of files) {
     const draft = SOURCE_FILES.has(extname(file))
       ? await readSource(file, isChecked)
-      : readJson(file, faults);
+      : readJson(file, faults, answers);
     if (draft !== undefined) drafts.push(draft);
   }
+  if (answers.length > 0) drafts.push(readStormAnswers(answers, faults));
+  faults.throwIfAny();
   const draft = mergeDrafts(drafts, faults);
   for (const name of request.settings.byTopology.keys()) {
     if (!draft.topologies.some(({ id, facts }) => id === name || facts.name === name))
@@ -65,10 +71,12 @@ export async function readPlanInput(
   );
   changed = killWorkers(changed, request.killed);
   changed = removeSupervisors(changed, request.removed);
-  return { original: imagined.original, changed, notes: draft.notes };
+  const { notes, offersAtMs = new Map() } = draft;
+  return { original: imagined.original, changed, notes, offersAtMs };
 }
 
-function readJson(file: string, faults: InputFaults): ClusterDraft | undefined {
+/** Answers of a Storm UI are collected: only together they are a cluster. */
+function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): ClusterDraft | undefined {
   const name = basename(file);
   let text: string;
   try {
@@ -92,6 +100,11 @@ function readJson(file: string, faults: InputFaults): ClusterDraft | undefined {
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
     faults.add(name, 'JSON', new Words(error instanceof Error ? error.message : String(error)));
+    return undefined;
+  }
+  const own = stormAnswersIn(value, name);
+  if (own.length > 0) {
+    answers.push(...own);
     return undefined;
   }
   if (isTopologyDescription(value)) return readTopologyJson(value, name, faults);

@@ -4,6 +4,7 @@ import {
   type Explanation,
   PLAN_RULES,
   type PlacementMetrics,
+  type SlotTimeline,
 } from '../../scheduling/index.js';
 
 /** Raised when a field changes its meaning. */
@@ -50,6 +51,10 @@ export function compareJson(plans: readonly ClusterPlan[]): object {
 
 export function explainJson({ strategy }: ClusterPlan, explanation: Explanation): object {
   return { type: 'plan-explanation', format: FORMAT, strategy, ...explanation };
+}
+
+export function timelineJson({ after, ...rest }: SlotTimeline): object {
+  return { type: 'plan-timeline', format: FORMAT, ...rest, after: metricsJson(after) };
 }
 
 function metricsJson({ machineLoad, workerLoad, ...rest }: PlacementMetrics): object {

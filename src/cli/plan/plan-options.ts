@@ -1,5 +1,11 @@
 /** What `isobar plan` was asked for, checked before anything is read. Pure. */
-import { canonicalSettingName, closestName, IsobarError, type RawSettings } from '../../base/index.js';
+import {
+  canonicalSettingName,
+  closestName,
+  IsobarError,
+  parseDurationMs,
+  type RawSettings,
+} from '../../base/index.js';
 import { STRATEGY_NAMES } from '../../scheduling/index.js';
 import { SettingFlags } from '../setting-flags.js';
 import type { GivenSettings } from './imagine-cluster.js';
@@ -15,6 +21,8 @@ export interface PlanFlags {
   readonly strategy?: string;
   readonly compare?: string;
   readonly explain?: string;
+  readonly timeline?: boolean;
+  readonly offerEvery?: string;
   readonly fromScratch?: boolean;
   readonly rounds?: string;
   readonly all?: boolean;
@@ -41,10 +49,14 @@ export interface PlanRequest {
   /** Strategies side by side; empty: one plan. */
   readonly compared: readonly string[];
   readonly fromScratch: boolean;
+  /** Time between two offered slots, ms; undefined: no timeline. */
+  readonly offerEveryMs: number | undefined;
   readonly maxRounds: number;
 }
 
 const MAX_ROUNDS = 1000;
+const DEFAULT_OFFER_EVERY_MS = 250;
+const MAX_OFFER_EVERY_MS = 3_600_000;
 const DEFAULT_ROUNDS = 100;
 
 /** @throws USAGE */
@@ -69,11 +81,23 @@ export function readPlanFlags(flags: PlanFlags): PlanRequest {
     strategy: flags.strategy,
     compared: [...new Set(compared)],
     fromScratch: flags.fromScratch === true,
+    offerEveryMs: readOfferEvery(flags),
     maxRounds:
       flags.rounds === undefined
         ? DEFAULT_ROUNDS
         : readWhole('--rounds', 'rounds', flags.rounds, 1, MAX_ROUNDS),
   };
+}
+
+/** @throws USAGE */
+function readOfferEvery({ timeline, offerEvery, compare, explain }: PlanFlags): number | undefined {
+  if (timeline !== true && offerEvery === undefined) return undefined;
+  if (compare !== undefined || explain !== undefined)
+    throw usage('--timeline', 'with --compare or --explain', 'one of them');
+  if (offerEvery === undefined) return DEFAULT_OFFER_EVERY_MS;
+  const ms = /^\d+$/.test(offerEvery) ? Number(offerEvery) : parseDurationMs(offerEvery);
+  if (ms !== undefined && Number.isFinite(ms) && ms >= 0 && ms <= MAX_OFFER_EVERY_MS) return ms;
+  throw usage('--offer-every', offerEvery, 'milliseconds from 0, or a duration such as 250ms, up to 1h');
 }
 
 function checkStrategy(name: string, flag: string): void {

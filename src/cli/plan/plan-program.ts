@@ -13,6 +13,7 @@ Examples:
   isobar plan app.ts --add-supervisor slots=4,count=3       a topology on three machines that do not exist yet
   isobar plan --from-cluster app.ts                         the running cluster, with one topology more
   isobar plan cluster.json --remove m3 --explain words/split
+  isobar plan app.ts --add-supervisor slots=3,count=3 --timeline --offer-every 200
   isobar plan cluster.json --compare balanced,even,resource-aware
 
 EXECUTOR is TOPOLOGY/COMPONENT, TOPOLOGY/TASK or TOPOLOGY/COMPONENT/TASK.
@@ -45,6 +46,8 @@ export function addPlanCommand(
     .option('--strategy <name>', "the strategy (default: the cluster's)")
     .option('--compare <names>', 'strategies side by side, such as balanced,even')
     .option('--explain <executor>', 'why an executor is where it is')
+    .option('--timeline', 'how slots are requested, declared, offered and taken while machines come up')
+    .option('--offer-every <ms>', 'time between two slots that are offered (default: 250), for --timeline')
     .option('--from-scratch', 'as if nothing were placed')
     .option('--rounds <count>', 'rounds at most (default: 100)')
     .option('--all', 'print every machine, move and warning')

@@ -1,14 +1,10 @@
 /** What `isobar plan` prints for people: plain lines. Pure. */
-import {
-  type ClusterPlan,
-  type Lack,
-  type Move,
-  PLAN_RULES,
-  type PlanWarning,
-} from '../../scheduling/index.js';
-import { counted, cut, grouped, printable, wrapped } from '../view/format.js';
+import { type ClusterPlan, type Lack, lackRuleText, type PlanWarning } from '../../scheduling/index.js';
+import { counted, cut, grouped, printable } from '../view/format.js';
+import { indented } from './indented.js';
 import { machineLines, metricLines } from './machine-views.js';
-import { executorsText, figure, slotText } from './plan-words.js';
+import { moveLines } from './move-views.js';
+import { figure } from './plan-words.js';
 
 export interface PlanViewOptions {
   readonly width: number;
@@ -16,7 +12,6 @@ export interface PlanViewOptions {
   readonly isWhole: boolean;
 }
 
-const MAX_MOVES = 20;
 const MAX_LACKS = 10;
 const MAX_WARNINGS_OF_A_RULE = 3;
 
@@ -47,48 +42,6 @@ function headLines({ strategy, rounds, isSettled, topologies, after }: ClusterPl
   );
 }
 
-function moveLines({ moves, rounds }: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
-  if (moves.length === 0) return [];
-  const count = (isOne: (move: Move) => boolean): number =>
-    moves.filter(isOne).reduce((sum, { executors }) => sum + executors.length, 0);
-  const started = count(({ from, to }) => from === null && to !== null);
-  const moved = count(({ from, to }) => from !== null && to !== null);
-  const stopped = count(({ to }) => to === null);
-  const parts = [
-    ...(started > 0 ? [`${counted(started, 'executor')} started`] : []),
-    ...(moved > 0 ? [`${counted(moved, 'executor')} moved`] : []),
-    ...(stopped > 0 ? [`${counted(stopped, 'executor')} stopped`] : []),
-  ];
-  const lines = [`Moves: ${parts.join(', ')}`];
-  const shown = isWhole ? moves : moves.slice(0, MAX_MOVES);
-  for (const move of shown) lines.push(...moveText(move, rounds > 1, width));
-  if (moves.length > shown.length)
-    lines.push(`  and ${grouped(moves.length - shown.length)} more; --all prints them, --json has them`);
-  const rules = new Set(moves.flatMap(({ left, chosen }) => [left, chosen]).filter((rule) => rule !== null));
-  lines.push('Rules:');
-  for (const rule of rules) lines.push(...indented(`  ${rule}: ${PLAN_RULES[rule]}`, width, 4));
-  return lines;
-}
-
-function moveText(move: Move, hasRounds: boolean, width: number): string[] {
-  const { round, topologyId, from, to, load, left, chosen, machineLoad, evictedBy } = move;
-  const rounds = hasRounds ? `${round}. ` : '';
-  const place = from === null ? slotText(to) : `${slotText(from)} → ${slotText(to)}`;
-  const head = `  ${rounds}${printable(topologyId)} ${place}  load ${figure(load)}: `;
-  const carried =
-    machineLoad === null || to === null
-      ? ''
-      : ` (${to.supervisor}: ${figure(machineLoad.before)} → ${figure(machineLoad.after)})`;
-  const why = [
-    ...(left === null ? [] : [`${left}${evictedBy.length > 0 ? ` for ${evictedBy.join(', ')}` : ''}`]),
-    ...(chosen === null ? [] : [`${chosen}${carried}`]),
-  ].join('; ');
-  const executors = executorsText(move.executors);
-  const one = `${head}${executors}  ${why}`;
-  if (one.length <= width) return [one];
-  return [cut(`${head}${executors}`, width), cut(`      ${why}`, width)];
-}
-
 function lackLines({ lacks, topologies }: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
   const lines: string[] = [];
   for (const { id, failure } of topologies) {
@@ -111,18 +64,19 @@ function lackText(
   { topologyId, executors, component, need, have, best, rule, text }: Lack,
   width: number,
 ): string[] {
-  const who = component === null ? '' : ` of "${printable(component)}"`;
+  const one = component === null ? '' : `an executor of "${printable(component)}": `;
+  const known = lackRuleText(rule);
   return [
-    cut(`  ${printable(topologyId)}: ${counted(executors.length, 'executor')}`, width),
-    ...indented(`    need  ${amountsText(need)}${who}`, width, 10),
+    cut(`  ${printable(topologyId)}: ${counted(executors.length, 'executor')} without a place`, width),
+    ...indented(`    need  ${one}${amountsText(need)}`, width, 10),
     ...indented(`    have  ${amountsText(have)} free in all`, width, 10),
     ...indented(
-      `    best  ${best === null ? 'no machine may be used' : `${best.machine}, ${amountsText(best.have)} free`}`,
+      `    best  ${best === null ? 'no machine may be used' : `${printable(best.machine)}: ${amountsText(best.have)} free`}`,
       width,
       10,
     ),
-    ...indented(`    rule  ${rule}`, width, 10),
-    ...indented(`    ${printable(text)}`, width, 4),
+    ...indented(`    rule  ${rule}: ${known}`, width, 10),
+    ...(rule === 'by-strategy' ? indented(`    ${printable(text)}`, width, 4) : []),
   ];
 }
 
@@ -130,7 +84,7 @@ const AMOUNTS: Readonly<Record<string, (amount: string) => string>> = {
   slots: (amount) => (amount === '1' ? '1 slot' : `${amount} slots`),
   cpuPercent: (amount) => `${amount} % of a core`,
   memoryMb: (amount) => `${amount} MB`,
-  onHeapMb: (amount) => `${amount} MB of them on heap`,
+  onHeapMb: (amount) => `of these ${amount} MB on heap`,
 };
 
 function amountsText(amounts: Lack['need']): string {
@@ -150,11 +104,4 @@ function warningLines(warnings: readonly PlanWarning[], { width, isWhole }: Plan
     if (all.length > shown.length) lines.push(`  ${rule}: and ${grouped(all.length - shown.length)} more`);
   }
   return lines;
-}
-
-/** A sentence as lines; those after the first are indented by `by`. */
-export function indented(text: string, width: number, by = 2): string[] {
-  const lead = /^ */.exec(text)![0];
-  const [first = '', ...rest] = wrapped(text.slice(lead.length), width - Math.max(lead.length, by));
-  return [`${lead}${first}`, ...rest.map((line) => `${' '.repeat(by)}${line}`)];
 }

@@ -36,9 +36,12 @@ export function readClusterFile(value: unknown, file: string, faults: InputFault
     return draft === undefined ? [] : [draft];
   });
   const { settings = {}, atMs } = parsed;
+  const offersAtMs = new Map<string, number>();
+  const supervisors = readSupervisors(parsed, file, faults, offersAtMs);
   return {
     settings: settings,
-    supervisors: readSupervisors(parsed, file, faults),
+    supervisors,
+    offersAtMs,
     topologies,
     notes: [...new Set(notes)],
     ...(atMs === undefined ? {} : { atMs }),
@@ -49,6 +52,7 @@ function readSupervisors(
   { supervisors = [] }: ClusterFile,
   file: string,
   faults: InputFaults,
+  offersAtMs: Map<string, number>,
 ): RoundSupervisor[] {
   const all: RoundSupervisor[] = [];
   const ids = new Set<string>();
@@ -70,6 +74,7 @@ function readSupervisors(
       const id = nameOf(entry, place, number);
       if (ids.has(id)) faults.add(`${where}.id`, 'an id of its own', id);
       ids.add(id);
+      if (entry.offersAtMs !== undefined) offersAtMs.set(id, entry.offersAtMs);
       all.push(supervisorOf(entry, id, ports));
     }
   }

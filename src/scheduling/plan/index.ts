@@ -11,5 +11,7 @@ export type { MachineUse, PlacementMetrics } from './placement-metrics.js';
 export type { Move } from './placement-moves.js';
 export type { ClusterPlan } from './plan-cluster.js';
 export { planCluster } from './plan-cluster.js';
-export { PLAN_RULES, type PlanRule } from './plan-rules.js';
+export type { SlotTimeline, TimelineEvent } from './slot-timeline.js';
+export { slotTimeline } from './slot-timeline.js';
+export { lackRuleText, PLAN_RULES, type PlanRule } from './plan-rules.js';
 export type { PlanWarning } from './plan-warnings.js';

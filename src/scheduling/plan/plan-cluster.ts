@@ -110,7 +110,8 @@ export function planCluster(
   const lacks = lacksOf(outcome);
   return {
     strategy,
-    rounds,
+    // The first round may store that nothing has a place.
+    rounds: moves.at(-1)?.round ?? 0,
     isSettled,
     topologies,
     before: placementMetrics(snapshotOf(original)),
@@ -123,7 +124,8 @@ export function planCluster(
   };
 }
 
-function roundTopology(
+/** A topology as a round takes it: everybody is heard of, but for silent slots. */
+export function roundTopology(
   { id, plan, settings, facts, rebalance }: ImaginedTopology,
   stored: Assignment | undefined,
   silentSlots: ReadonlySet<string>,
@@ -145,7 +147,7 @@ function roundTopology(
 }
 
 /** The cluster as strategies see it, with what runs or is planned to. */
-function snapshotOf(
+export function snapshotOf(
   { supervisors, topologies }: ImaginedCluster,
   placed?: ReadonlyMap<string, Assignment | undefined>,
 ): ClusterSnapshot {

@@ -29,3 +29,25 @@ export const PLAN_RULES = {
 } as const;
 
 export type PlanRule = keyof typeof PLAN_RULES;
+
+/** Why a machine cannot take an executor, and what helps; by the first rule that failed there. */
+const LACK_RULES: Readonly<Record<string, string>> = {
+  'no-supervisor': 'there is no machine that may be used: add one',
+  'no-free-slot': 'all its slots are in use: add a machine or slots, or stop another topology',
+  'by-strategy': 'the strategy leaves its free slots to others',
+  'not-usable': 'nothing new may be placed there',
+  'cluster-total':
+    'all its executors together need more than is free: add machines, or stop another topology',
+  cpu: 'its processor share is too small: add a machine, or lower the request',
+  memory: 'its memory is too small: add a machine, or lower the request',
+  generic: 'a resource by name is used up there: add a machine that offers it',
+  'worker-heap': 'the worker would exceed its largest heap: raise it',
+  'one-executor-per-worker': 'each worker takes one executor, and its slots are in use: add slots',
+  'one-component-per-worker': 'each worker takes one component, and its slots are in use: add slots',
+  'incompatible-component': 'its free slots hold components that may not share a worker with it',
+  'executors-per-supervisor': 'it has as many executors of the component as one machine may have',
+};
+
+export function lackRuleText(rule: string): string {
+  return LACK_RULES[rule.startsWith('generic:') ? 'generic' : rule] ?? 'the strategy has not placed it there';
+}

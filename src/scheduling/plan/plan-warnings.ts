@@ -52,7 +52,7 @@ export function planWarnings(planned: Planned): readonly PlanWarning[] {
   ];
 }
 
-function clusterWarnings({ cluster, metrics, isSettled, maxRounds }: Planned): PlanWarning[] {
+function clusterWarnings({ cluster, strategy, metrics, isSettled, maxRounds }: Planned): PlanWarning[] {
   const warnings: PlanWarning[] = [];
   const warn = (rule: WarningRule, text: string): void => void warnings.push({ rule, subject: null, text });
   if (metrics.machines.length === 0)
@@ -71,7 +71,7 @@ function clusterWarnings({ cluster, metrics, isSettled, maxRounds }: Planned): P
   }
   const idle = metrics.machines.filter(({ workers, slots }) => workers === 0 && slots > 0).length;
   const canSpread = metrics.machines.some(({ workers }) => workers > 1);
-  if (idle > 0 && canSpread) {
+  if (idle > 0 && canSpread && strategy !== 'resource-aware') {
     warn(
       'idle-machines',
       `${idle} of ${metrics.machines.length} machines ${idle === 1 ? 'has' : 'have'} no worker, while others have several.`,
@@ -80,7 +80,9 @@ function clusterWarnings({ cluster, metrics, isSettled, maxRounds }: Planned): P
   return warnings;
 }
 
-function hotMachines({ metrics }: Planned): PlanWarning[] {
+/** The strategy resource-aware fills machines on purpose, by resources and not by load. */
+function hotMachines({ metrics, strategy }: Planned): PlanWarning[] {
+  if (strategy === 'resource-aware') return [];
   const { machineLoad, lowestMaxLoad, machines } = metrics;
   const level = Math.max(lowestMaxLoad, machineLoad.mean * HOT);
   return machines
@@ -89,14 +91,14 @@ function hotMachines({ metrics }: Planned): PlanWarning[] {
     .map(({ id, load }) => ({
       rule: 'hot-machine',
       subject: id,
-      text: `${id} is hot: load ${figure(load)}, ${(load / machineLoad.mean).toFixed(1)} times the mean of ${figure(machineLoad.mean)}; the same workers fit with at most ${figure(lowestMaxLoad)} on any machine.`,
+      text: `${id} carries ${figure(load)}, ${(load / machineLoad.mean).toFixed(1)} times the mean of ${figure(machineLoad.mean)}; ${figure(lowestMaxLoad)} is possible.`,
     }));
 }
 
 /** Workers so heavy that no placement of them can be even: what is left is to split them. */
-function heavyWorkers({ snapshot, metrics }: Planned): PlanWarning[] {
+function heavyWorkers({ snapshot, metrics, strategy }: Planned): PlanWarning[] {
   const { mean } = metrics.machineLoad;
-  if (metrics.machines.length < 2) return [];
+  if (metrics.machines.length < 2 || strategy === 'resource-aware') return [];
   return snapshot.topologies.flatMap((topology): PlanWarning[] => {
     const loadOf = loadsOf(topology);
     let heaviest = 0;
@@ -114,7 +116,7 @@ function heavyWorkers({ snapshot, metrics }: Planned): PlanWarning[] {
       {
         rule: 'heavy-worker',
         subject: topology.id,
-        text: `A worker of ${topology.name ?? topology.id} weighs ${figure(heaviest)}, more than the mean load of a machine (${figure(mean)}): no placement can be even. Raise its topology.workers.`,
+        text: `A worker of ${topology.name ?? topology.id} weighs ${figure(heaviest)}, a machine ${figure(mean)} on average: raise topology.workers of it.`,
       },
     ];
   });

@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { planCommand } from './plan-command.js';
+import type { PlanFlags } from './plan-options.js';
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'isobar-plan-test-'));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function run(
+  files: Readonly<Record<string, unknown>>,
+  flags: PlanFlags = {},
+  columns = 80,
+): Promise<{ code: number; out: string; err: string }> {
+  const paths = Object.entries(files).map(([name, value]) => {
+    const path = join(directory, name);
+    writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
+    return path;
+  });
+  let [out, err] = ['', ''];
+  const code = await planCommand(paths, flags, {
+    out: { isTTY: true, columns, write: (text: string) => ((out += text), true) },
+    err: { write: (text: string) => ((err += text), true) },
+    environment: { NO_COLOR: '1' },
+  });
+  return { code, out, err };
+}
+
+const three = ['m1', 'm2', 'm3'].map((id) => ({ id, slots: 3 }));
+const words = {
+  id: 'words',
+  workers: 'max-parallelism',
+  ackers: 0,
+  components: [
+    { id: 'source', kind: 'spout', parallelism: 2 },
+    { id: 'map', kind: 'bolt', parallelism: 4, inputs: [{ from: 'source', grouping: 'shuffle' }] },
+    { id: 'sink', kind: 'bolt', parallelism: 6, inputs: [{ from: 'map', grouping: 'fields' }] },
+  ],
+};
+const small = { supervisors: three, topologies: [words] };
+
+describe('isobar plan', () => {
+  it.each([80, 140])('fits its screen of %i columns, with and without a machine lost', async (columns) => {
+    const { code, out } = await run({ 'c.json': small }, { remove: ['m3'] }, columns);
+    expect(code).toBe(0);
+    expect(out.split('\n').every((line) => line.length <= columns)).toBe(true);
+    expect(out).toMatchSnapshot();
+  });
+
+  it('reads a cluster and what runs there, and explains why one executor moved', async () => {
+    const first = await run({ 'c.json': small }, { json: true });
+    const { topologies } = JSON.parse(first.out) as {
+      topologies: { placement: { executors: { range: [number, number] }[] }[] }[];
+    };
+    const placement = topologies[0]!.placement.map((worker) => ({
+      ...worker,
+      executors: worker.executors.map(({ range }) => range),
+    }));
+    const running = { supervisors: three, topologies: [{ ...words, placement }] };
+    expect((await run({ 'c.json': running })).out).toMatch(/nothing\s+changes/);
+    const { out } = await run({ 'c.json': running }, { remove: ['m3'], explain: 'words/map/1' });
+    expect(out).toMatchSnapshot();
+  });
+
+  it('compares strategies on the same numbers, within 80 columns', async () => {
+    const { out } = await run({ 'c.json': small }, { compare: 'balanced,even,resource-aware' });
+    expect(out.split('\n').every((line) => line.length <= 80)).toBe(true);
+    expect(out).toContain('BALANCED');
+    expect(out).toMatch(/largest {2,}– +4 \(optimal\) +4 \(optimal\) +12/);
+  });
+
+  it('prints what does not fit with need, have, best machine and the first rule that failed, and ends with 1', async () => {
+    const heavy = {
+      id: 'heavy',
+      ackers: 0,
+      components: [{ id: 'a', kind: 'spout', parallelism: 1, cpuPercent: 10, onHeapMb: 900 }],
+    };
+    const supervisors = [
+      { id: 'm1', slots: 2, cpuPercent: 400, memoryMb: 500 },
+      { id: 'm2', slots: 2, cpuPercent: 400, memoryMb: 600 },
+    ];
+    const { code, out } = await run(
+      { 'c.json': { supervisors, topologies: [heavy] } },
+      { strategy: 'resource-aware' },
+      120,
+    );
+    expect(code).toBe(1);
+    expect(out).toContain(
+      [
+        'Does not fit: 1 executor of 1 topology',
+        '  heavy: 1 executor without a place',
+        '    need  an executor of "a": 10 % of a core, 900 MB, of these 900 MB on heap',
+        '    have  800 % of a core, 1,100 MB free in all',
+        '    best  m2: 400 % of a core, 600 MB free',
+        '    rule  memory: its memory is too small: add a machine, or lower the request',
+      ].join('\n'),
+    );
+  });
+
+  it('says that an empty cluster is empty', async () => {
+    const { code, out } = await run({ 'c.json': { supervisors: [], topologies: [words] } });
+    expect(code).toBe(1);
+    expect(out).toContain('empty-cluster: The cluster has no machine');
+  });
+
+  it('refuses bad input with exit code 3, bad words with 2, and prints nothing else', async () => {
+    const bad = await run({ 'c.json': { supervisors: [{ slot: 3 }] }, 'd.json': '{"supervisors": [NaN]}' });
+    expect(bad).toMatchObject({ code: 3, out: '' });
+    expect(bad.err).toContain('CLUSTER_INVALID: 2 faults:');
+    expect(bad.err).toContain('did you mean "slots"?');
+    expect(bad.err).toContain('d.json: expected JSON, found');
+    expect(await run({})).toMatchObject({ code: 2, out: '' });
+    expect((await run({ 'c.json': small }, { remove: ['m4'] })).err).toMatch(
+      /SUPERVISOR_UNKNOWN.*did you mean "m1"/s,
+    );
+    expect((await run({ 'c.json': small }, { explain: 'words/mop' })).err).toContain('did you mean "map"?');
+    const asJson = await run({ 'c.json': { supervisors: 1 } }, { json: true });
+    expect(JSON.parse(asJson.out)).toMatchObject({ type: 'error', code: 'CLUSTER_INVALID', exitCode: 3 });
+  });
+
+  it('keeps the shape of its JSON', async () => {
+    const { out } = await run({ 'c.json': small }, { json: true, addSupervisor: ['id=m4,slots=3'] });
+    expect(JSON.parse(out)).toMatchObject({
+      type: 'plan',
+      format: 1,
+      strategy: 'balanced',
+      rounds: 1,
+      isSettled: true,
+      before: { machinesUsed: 0 },
+      after: {
+        machinesUsed: 4,
+        machineLoad: { max: 4, min: 2, mean: 3, maxOverMean: 4 / 3 },
+        lowestMaxLoad: 4,
+      },
+      topologies: [{ id: 'words', unplacedExecutors: 0, failure: null }],
+      lacks: [],
+    });
+    const timeline = await run({ 'c.json': small }, { json: true, timeline: true });
+    expect(JSON.parse(timeline.out)).toMatchObject({ type: 'plan-timeline', format: 1, isSettled: true });
+    const compared = await run({ 'c.json': small }, { json: true, compare: 'balanced,even' });
+    expect(JSON.parse(compared.out)).toMatchObject({ type: 'plan-comparison', plans: [{}, {}] });
+  });
+});

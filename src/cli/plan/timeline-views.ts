@@ -1,0 +1,86 @@
+/** The timeline of slots as text. Pure. */
+import type { SlotTimeline, TimelineEvent } from '../../scheduling/index.js';
+import { counted, cut, duration, printable } from '../view/format.js';
+import { boundText } from './machine-views.js';
+import { indented } from './indented.js';
+import { figure } from './plan-words.js';
+
+const MAX_EVENTS = 60;
+const MAX_LOADS = 8;
+const MAX_PORTS = 6;
+
+export function timelineLines(
+  { strategy, events, isSettled, endMs, after }: SlotTimeline,
+  { width, isWhole }: { readonly width: number; readonly isWhole: boolean },
+): string[] {
+  const subjects = events.map(subjectOf);
+  const widest = Math.min(24, Math.max(8, ...subjects.map((one) => one.length)));
+  const shown =
+    isWhole || events.length <= MAX_EVENTS ? events.map((_, index) => index) : partly(events.length);
+  const lines = [
+    `strategy ${strategy}: from the first offer to ${duration(endMs)}${isSettled ? '' : ', not settled'}`,
+    '',
+  ];
+  let last = -1;
+  for (const index of shown) {
+    if (index > last + 1) lines.push(`  … ${counted(index - last - 1, 'event')}; --all prints them`);
+    last = index;
+    const event = events[index]!;
+    const head = `${duration(event.atMs).padStart(9)}  ${cut(subjects[index]!, widest).padEnd(widest)}  `;
+    const [first = '', ...rest] = indented(`${' '.repeat(head.length)}${textOf(event)}`, width, head.length);
+    lines.push(`${head}${first.slice(head.length)}`, ...rest);
+  }
+  const { machineLoad, workers, executors } = after;
+  const loads =
+    machineLoad.min === machineLoad.max
+      ? figure(machineLoad.max)
+      : `${figure(machineLoad.min)} to ${figure(machineLoad.max)}`;
+  lines.push(
+    '',
+    `at the end: ${counted(executors, 'executor')} in ${counted(workers, 'worker')}; load per machine ${loads}; largest ${boundText(after)}`,
+  );
+  return lines;
+}
+
+function partly(count: number): number[] {
+  const half = MAX_EVENTS / 2;
+  return [
+    ...Array.from({ length: half }, (_, index) => index),
+    ...Array.from({ length: half }, (_, index) => count - half + index),
+  ];
+}
+
+function subjectOf(event: TimelineEvent): string {
+  return printable(event.kind === 'offered' ? event.machine : event.topologyId);
+}
+
+function textOf(event: TimelineEvent): string {
+  switch (event.kind) {
+    case 'requested':
+      return `requests ${counted(event.slots, 'slot')}`;
+    case 'declared':
+      return `declares ${counted(event.slots, 'slot')}: its requests have been quiet for slot.request.max-interval`;
+    case 'offered': {
+      const ports = event.ports.slice(0, MAX_PORTS).join(', ');
+      return `offers ${counted(event.ports.length, 'slot')}: ${ports}${event.ports.length > MAX_PORTS ? ', …' : ''}`;
+    }
+    case 'waiting':
+      return `waits: ${event.free} of ${counted(event.slots, 'slot')} free`;
+    case 'placed': {
+      const loads = event.loads;
+      const spread =
+        loads.length <= MAX_LOADS
+          ? loads.map(({ machine, load }) => `${printable(machine)} ${figure(load)}`).join(', ')
+          : `${figure(Math.min(...loads.map(({ load }) => load)))} to ${figure(Math.max(...loads.map(({ load }) => load)))} on ${loads.length} machines`;
+      const parts = [
+        `placed in ${counted(event.workers, 'worker')}`,
+        ...(event.isProvisional ? ['provisionally, since its wait was over'] : []),
+        ...(event.moved > 0 ? [`${counted(event.moved, 'running executor')} moved`] : []),
+        ...(event.waiting > 0 ? [`${counted(event.waiting, 'executor')} without a slot`] : []),
+      ];
+      return `${parts.join(', ')}; load ${spread}`;
+    }
+    case 'lacking':
+      return `lacks slots for ${counted(event.executors, 'executor')}: ${printable(event.text)}`;
+  }
+}
