@@ -211,6 +211,10 @@ export const ERROR_TABLE = {
     when: 'A topology cannot do what was asked in the status that it is in, such as a rebalance of one that is killed.',
     action: 'See `isobar describe NAME`; wait until its status has changed.',
   },
+  RESOURCES_NOT_HEEDED: {
+    when: 'A rebalance gives resources of components, and the cluster has no strategy that places by resources.',
+    action: 'Leave `-r` out; change the number of workers (`-n`) or executors (`-e`) instead.',
+  },
   COMPONENT_NOT_FOUND: {
     when: 'A command names a component that the topology does not have.',
     action: 'Use one of the components listed.',

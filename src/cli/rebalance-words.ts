@@ -10,7 +10,10 @@ export function withRebalanceOptions(command: Command): Command {
     .option('-w, --wait <seconds>', 'stop the spouts for so long before anything changes')
     .option('-n, --workers <count>', 'workers wanted')
     .option('-e, --executors <component=count>', 'executors of a component (repeatable)', collect)
-    .option('-r, --resources <json>', 'resources by component, such as {"split":{"cpu":50}}')
+    .option(
+      '-r, --resources <json>',
+      'resources by component, such as {"split":{"cpu":50}}; refused where no strategy would look at them',
+    )
     .option('--from-scratch', 'place everything anew, after the wait (default then: the message time-out)')
     .option('--preview', 'only show what would be done');
 }

@@ -257,13 +257,15 @@ describe('rebalance', () => {
     ]);
   });
 
-  it('says of resources that its strategy does not look at them', async () => {
+  it('refuses resources, which no strategy would look at, and changes nothing', async () => {
     const id = await cluster.submit();
-    const request = { ...LIVE, resources: { count: { cpu: 50 } } };
-    expect(String((await cluster.nimbus.rebalance('words', request)).notes)).toContain(
-      'does not look at them',
-    );
-    expect((await cluster.record(id))?.desired?.resources).toEqual({ count: { cpu: 50 } });
+    const request = { ...LIVE, workers: 3, resources: { count: { cpu: 50 } } };
+    await expect(cluster.nimbus.rebalance('words', request)).rejects.toMatchObject({
+      code: 'RESOURCES_NOT_HEEDED',
+      message:
+        'resources of "count" would have no effect: the strategy "balanced" does not place by resources',
+    });
+    expect((await cluster.record(id))?.desired).toBeUndefined();
   });
 
   it('only says what it would do when asked for a preview', async () => {

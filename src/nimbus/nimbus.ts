@@ -24,7 +24,13 @@ import type { KnownTopology } from './known-topology.js';
 import { LastReportDesk } from './last-reports.js';
 import { advancePhase } from './phases.js';
 import { placementChanges } from './placement-changes.js';
-import { checkRebalance, desiredAfter, type RebalanceRequest, type RebalanceResult } from './rebalance.js';
+import {
+  checkRebalance,
+  checkResources,
+  desiredAfter,
+  type RebalanceRequest,
+  type RebalanceResult,
+} from './rebalance.js';
 import { areWorkersGone, removeTopology } from './removal.js';
 import { TopologyMoves } from './moves/topology-moves.js';
 import { Rounds } from './rounds.js';
@@ -98,7 +104,7 @@ export interface Nimbus {
   /**
    * Changes counts, and the placement with them.
    *
-   * @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL, PARALLELISM_ILLEGAL, COMPONENT_NOT_FOUND, TOO_MANY_WORKERS,
+   * @throws TOPOLOGY_NOT_ALIVE, TRANSITION_ILLEGAL, PARALLELISM_ILLEGAL, COMPONENT_NOT_FOUND, RESOURCES_NOT_HEEDED, TOO_MANY_WORKERS,
    *   TOO_MANY_EXECUTORS, and why it could not be loaded
    */
   rebalance(name: string, request: RebalanceRequest): Promise<RebalanceResult>;
@@ -415,6 +421,7 @@ class RunningNimbus implements Nimbus {
       request,
       loaded.plan.tasks.map(({ component }) => component),
     );
+    checkResources(request, this.#options.settings['scheduling.strategy']);
     const plan = planTopology(description, settings, desired);
     const { revision, placement } = desired;
     const outcome = this.#rounds.preview(known, { plan, rebalance: { revision, placement } });
@@ -427,7 +434,7 @@ class RunningNimbus implements Nimbus {
       waitMs: phase.kind === 'rebalancing' ? phase.wait.waitMs : null,
       workers: plan.topologyWorkers,
       executors: countExecutors(plan.executors),
-      notes: [...plan.adjustments, ...resourceNotes(request)],
+      notes: plan.adjustments,
       changes: placementChanges(known.assignment, after),
       unplacedReason: outcome.unplacedReason,
     };
@@ -701,15 +708,6 @@ class RunningNimbus implements Nimbus {
       }
     }
   }
-}
-
-/** What is stored and has no effect yet must be said. */
-function resourceNotes({ resources }: RebalanceRequest): readonly string[] {
-  const components = Object.keys(resources);
-  if (components.length === 0) return [];
-  return [
-    `Resources of ${components.join(', ')} are stored with the topology; the strategy "even" does not look at them.`,
-  ];
 }
 
 function compareText(a: string, b: string): number {

@@ -67,6 +67,22 @@ export function checkRebalance(
   }
 }
 
+/**
+ * Refuses resources where nobody would look at them: none of the strategies of a running cluster places by resources.
+ *
+ * @throws RESOURCES_NOT_HEEDED
+ */
+export function checkResources({ resources }: Pick<RebalanceRequest, 'resources'>, strategy: string): void {
+  const components = Object.keys(resources);
+  if (components.length === 0) return;
+  const names = components.map((component) => `"${component}"`).join(', ');
+  throw new IsobarError(
+    'RESOURCES_NOT_HEEDED',
+    `resources of ${names} would have no effect: the strategy "${strategy}" does not place by resources`,
+    { expected: 'no resources', found: JSON.stringify(resources), where: names },
+  );
+}
+
 /** The counts after a request, over those before it. */
 export function desiredAfter(
   before: DesiredState | undefined,
