@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { bolt, spout, t, topology, type Anchor, type StreamHandle } from '../topology/index.js';
 import { C_TREES } from './counters.js';
 import { TaskBook } from './task-book.js';
-import { QuietWatch } from './quiet-watch.js';
+import { QuietWatch, type Rest } from './quiet-watch.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
 let harness: ThreadHarness | undefined;
@@ -711,21 +711,23 @@ describe('trees whose rows are nowhere', () => {
 
   it('are given up only when every peer has been quiet as well', () => {
     const watch = new QuietWatch(1000);
+    const rest = (ms: number): Rest => ({ quietMs: ms, calmMs: ms });
     const still = { progress: 5, busy: false, pendingTrees: 1 };
     expect(watch.observe(0, still, [])).toBe('none');
     expect(watch.observe(900, still, ['a'])).toBe('none');
     expect(watch.observe(1000, still, ['a', 'b'])).toBe('ask-peers');
-    watch.onAnswer('a', 5000);
-    watch.onAnswer('b', 400);
+    watch.onAnswer('a', rest(5000), 1100);
+    watch.onAnswer('b', rest(400), 1100);
     expect(watch.observe(2000, still, ['a', 'b'])).toBe('ask-peers');
-    watch.onAnswer('b', 1400);
+    watch.onAnswer('b', rest(1400), 2100);
     expect(watch.observe(3000, { ...still, pendingTrees: 0 }, ['a', 'b'])).toBe('none');
     expect(watch.observe(3000, still, ['a', 'b'])).toBe('expire');
     expect(watch.observe(3500, still, ['a', 'b'])).toBe('none');
     expect(watch.observe(4000, { ...still, busy: true }, [])).toBe('none');
     expect(watch.observe(4500, still, [])).toBe('none');
-    expect(watch.quietMs(4600)).toBe(600);
-    expect(watch.observe(5000, { ...still, progress: 6 }, [])).toBe('none');
+    expect(watch.rest(4600)).toEqual(rest(600));
+    // Something was done, and yet nothing was ever seen waiting.
+    expect(watch.observe(5000, { ...still, progress: 6 }, [])).toBe('suspect');
   });
 });
 

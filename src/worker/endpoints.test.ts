@@ -80,7 +80,7 @@ describe('what a peer says', () => {
       { kind: 'seen', number: 4 },
       { kind: 'loss' },
       { kind: 'ask-quiet' },
-      { kind: 'quiet', quietMs: 17 },
+      { kind: 'quiet', quietMs: 17, calmMs: 18 },
     ]) {
       expect(parsePeerMessage(message)).toEqual(message);
     }
@@ -95,7 +95,8 @@ describe('what a peer says', () => {
     { kind: 'toString' },
     Object.create({ kind: 'loss', toString: null }) as unknown,
     { kind: 'quiet' },
-    { kind: 'quiet', quietMs: '1' },
+    { kind: 'quiet', quietMs: '1', calmMs: 1 },
+    { kind: 'quiet', quietMs: 1 },
     { kind: 'threads' },
     { kind: 'threads', number: 1, threads: [] },
     { kind: 'threads', number: 1, threads: [], cuts: [{ task: 1 }] },

@@ -5,6 +5,7 @@
  */
 import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
+import type { Rest } from './quiet-watch.js';
 import type { HeldTask } from './thread-messages.js';
 
 /** A thread as its worker announces it to peers. */
@@ -31,16 +32,17 @@ export type PeerMessage =
   | { readonly kind: 'loss' }
   /** How long have you done nothing at all? */
   | { readonly kind: 'ask-quiet' }
-  | { readonly kind: 'quiet'; readonly quietMs: number };
+  | ({ readonly kind: 'quiet' } & Rest);
 
 /** What a peer said. Throws PEER_PROTOCOL_ERROR for anything that is no message. */
 export function parsePeerMessage(value: unknown): PeerMessage {
   const message = (typeof value === 'object' && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
   >;
-  const { kind, number, threads, cuts, quietMs } = message;
+  const { kind, number, threads, cuts, quietMs, calmMs } = message;
   if (kind === 'loss' || kind === 'ask-quiet') return { kind };
-  if (kind === 'quiet' && typeof quietMs === 'number') return { kind, quietMs };
+  if (kind === 'quiet' && typeof quietMs === 'number' && typeof calmMs === 'number')
+    return { kind, quietMs, calmMs };
   if (kind === 'seen' && isCount(number)) return { kind, number };
   if (kind === 'threads' && isCount(number) && isListOf(threads, isAnnouncedThread) && isListOf(cuts, isCut))
     return { kind, number, threads, cuts };

@@ -32,6 +32,8 @@ const MAINTENANCE_MS = 250;
 /** Period of the maintenance of a thread that has nothing pending, and its longest sleep. */
 const CALM_MS = 1000;
 const REPORT_MS = 1000;
+/** Time after a loss in which a tree that is not lost makes progress, unless it waits. */
+const UNMOVED_MS = 500;
 /** A tick that is due while its receivers take no rows must not keep the thread awake. */
 const SHORTEST_SLEEP_MS = 1;
 /** What could not be flushed is looked at again after 1 ms, and later each time: the bell is rung when it can be. */
@@ -69,6 +71,8 @@ export class ExecutorThread {
   #isCalm = false;
   #lastReport = '';
   #blockedMs = SHORTEST_SLEEP_MS;
+  /** When marked trees that have not moved are replayed. */
+  #replayUnmovedMs = Infinity;
   #nextReportMs = 0;
   #nextPositionsMs = 0;
   readonly #userCounters: Map<string, Map<string, number>>;
@@ -159,6 +163,10 @@ export class ExecutorThread {
         break;
       case 'mark':
         this.#markAll();
+        this.#replayUnmovedSoon();
+        break;
+      case 'suspect':
+        this.#markAll(performance.now() - this.#context.options.settings['topology.message-timeout']);
         break;
       case 'expire':
         this.#expireTrees();
@@ -192,6 +200,7 @@ export class ExecutorThread {
       for (const bolt of this.#tasks.bolts) work += bolt.run(BOLT_BUDGET_ROWS);
       for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);
       if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
+      this.#replayUnmovedIfDue(turnMs);
       work += this.#runDue(turnMs);
       this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, false);
       this.#leaving.advance(turnMs);
@@ -253,7 +262,7 @@ export class ExecutorThread {
   }
 
   #nextDueMs(): number {
-    let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs);
+    let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs, this.#replayUnmovedMs);
     for (const bolt of this.#tasks.bolts) due = Math.min(due, bolt.nextTickMs);
     for (const spout of this.#tasks.spouts) due = Math.min(due, spout.retryAtMs);
     return due;
@@ -295,6 +304,7 @@ export class ExecutorThread {
     if (!context.acking && hasMoved) this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);
     if (!stood && context.routesStand) this.#replayLost(true);
+    else if (routes.lost) this.#replayUnmovedSoon();
     this.#options.post({ kind: 'routes-applied', version: routes.version });
   }
 
@@ -308,10 +318,26 @@ export class ExecutorThread {
     for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.resendEndMarks();
   }
 
-  #markAll(): void {
+  #markAll(openedByMs = Infinity): void {
     const nowMs = performance.now();
-    for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.ledger.markAll(nowMs);
-    for (const bolt of this.#tasks.bolts) for (const task of bolt.tasks) task.ledger.markAll(nowMs);
+    for (const { tasks } of this.#executors)
+      for (const { ledger } of tasks) ledger.markAll(nowMs, openedByMs);
+  }
+
+  /**
+   * What was lost has been replaced in the same moment: no routes will tell when to replay. What is not lost has a moment
+   * to make progress.
+   */
+  #replayUnmovedSoon(): void {
+    const quietMs = this.#context.options.settings['replay.quiet-time'];
+    if (this.#context.routesStand) this.#replayUnmovedMs = performance.now() + Math.min(UNMOVED_MS, quietMs);
+  }
+
+  #replayUnmovedIfDue(nowMs: number): void {
+    if (nowMs < this.#replayUnmovedMs) return;
+    this.#replayUnmovedMs = Infinity;
+    // Otherwise the routes tell.
+    if (this.#context.routesStand) this.#replayLost(true);
   }
 
   #expireTrees(): void {

@@ -116,6 +116,8 @@ export type ToThread =
   /** Say `flushed` when all that has been sent is in the rings. */
   | { readonly kind: 'flush' }
   | { readonly kind: 'mark' }
+  /** Rows of old trees may be nowhere: those without progress from now on are replayed as after a loss. */
+  | { readonly kind: 'suspect' }
   /** Nobody does anything: trees that are older than the message time-out fail, since no row of them is anywhere. */
   | { readonly kind: 'expire' }
   /** Show live rows for a moment; answered with `tapped`. */

@@ -450,7 +450,7 @@ export class WorkerProcess {
     this.#reconciler.onThreadGone(host);
   }
 
-  /** Nothing is executed anywhere while trees are pending: their rows are nowhere, so they are replayed. */
+  /** Trees are pending although nothing is executed anywhere, or nothing is ever seen waiting: rows may be nowhere. */
   #watchQuiet(): void {
     const nowMs = this.#clock.nowMs();
     const { progress, queued, pendingTrees } = this.#tasks.activity();
@@ -459,9 +459,9 @@ export class WorkerProcess {
     const busy = inCode || queued > 0 || !this.#isReady();
     const action = this.#quiet.observe(nowMs, { progress, busy, pendingTrees }, [...peers]);
     if (action === 'ask-peers') for (const peer of peers) this.#tell(peer, { kind: 'ask-quiet' });
-    if (action !== 'expire') return;
-    this.#logger.error('trees.lost', { pendingTrees });
-    for (const host of this.#threads.all()) host.post({ kind: 'expire' });
+    if (action !== 'expire' && action !== 'suspect') return;
+    if (action === 'expire') this.#logger.error('trees.lost', { pendingTrees });
+    for (const host of this.#threads.all()) host.post({ kind: action });
   }
 
   // ── peers ──
@@ -505,10 +505,10 @@ export class WorkerProcess {
         this.#routes.onLoss();
         break;
       case 'ask-quiet':
-        this.#tell(peer, { kind: 'quiet', quietMs: this.#quiet.quietMs(this.#clock.nowMs()) });
+        this.#tell(peer, { kind: 'quiet', ...this.#quiet.rest(this.#clock.nowMs()) });
         break;
       case 'quiet':
-        this.#quiet.onAnswer(peer, message.quietMs);
+        this.#quiet.onAnswer(peer, message, this.#clock.nowMs());
         break;
     }
   }

@@ -184,18 +184,31 @@ export class TreeLedger<Item> {
     return this.#pendingTree(slot);
   }
 
-  /** Something was lost: marks every pending tree (again), as not moved since `nowMs`. Returns how many are marked. */
-  markAll(nowMs: number): number {
+  /**
+   * Something was lost: marks every pending tree (again), as not moved since `nowMs`. Returns how many are marked.
+   *
+   * @param openedByMs only trees that were open by then; others stay as they are
+   */
+  markAll(nowMs: number, openedByMs = Infinity): number {
     if (this.#progressMs.length < this.slots) this.#progressMs = new Float64Array(this.slots);
     const words = this.#words;
+    let [marked, unmoved] = [0, 0];
     for (let slot = 0; slot < this.slots; slot++) {
       const at = (slot << 2) + STATE;
-      if (words[at] === 0) continue;
-      words[at] = (words[at]! & OPEN) | MARKED;
-      this.#progressMs[slot] = nowMs;
+      const state = words[at]!;
+      if (state === 0) continue;
+      if (this.#openedMs[slot]! <= openedByMs) {
+        words[at] = (state & OPEN) | MARKED;
+        this.#progressMs[slot] = nowMs;
+        marked++;
+        unmoved++;
+      } else if ((state & MARKED) !== 0) {
+        marked++;
+        if ((state & MOVED) === 0) unmoved++;
+      }
     }
-    this.#marked = this.#pending;
-    this.#unmoved = this.#pending;
+    this.#marked = marked;
+    this.#unmoved = unmoved;
     this.#nextLookMs = -Infinity;
     return this.#marked;
   }

@@ -114,6 +114,7 @@ export class ThreadHarness {
   readonly #cuts = new Map<number, Set<number>>();
   #moves = 0;
   #version = 0;
+  #areRoutesHeld = false;
   #generation = 1;
 
   constructor(definition: unknown, options: HarnessOptions) {
@@ -140,6 +141,11 @@ export class ThreadHarness {
     });
     for (let index = 0; index < options.threads; index++) this.#threads.push(this.#createThread(index));
     for (const entry of this.#threads) this.#startTasks(entry);
+  }
+
+  /** Old trees are suspect. */
+  suspect(): void {
+    this.#tellAll({ kind: 'suspect' });
   }
 
   /** Totals of a component over its tasks. */
@@ -172,8 +178,11 @@ export class ThreadHarness {
     this.#tellAll({ kind: 'phase', phase });
   }
 
-  /** Drops a thread without a word, as a crash does, and starts it again from the stored positions. */
-  async crash(index: number): Promise<void> {
+  /**
+   * Drops a thread without a word, as a crash does, and starts it again from the stored positions. `atOnce`: others hear of the loss
+   * and of the replacement in one message, as of a worker that was away for a moment.
+   */
+  async crash(index: number, { atOnce = false } = {}): Promise<void> {
     const victim = this.#threads[index]!;
     victim.muted = true;
     // Its loop ends at the next turn, without a flush: what was batched or queued is gone.
@@ -186,11 +195,17 @@ export class ThreadHarness {
     this.book.noteCrash(index);
     this.book.resetDepths(index);
     victim.started.clear();
+    this.#areRoutesHeld = atOnce;
     this.#sendRoutes(true, victim);
     await victim.running;
-    this.#threads[index] = this.#createThread(index);
+    const next = (this.#threads[index] = this.#createThread(index));
+    if (!atOnce) this.#tellAll({ kind: 'mark' });
+    this.#startTasks(next);
+    if (!atOnce) return;
+    await this.until('the replacement', () => next.started.size === this.book.ofThread(index).length);
+    this.#areRoutesHeld = false;
+    this.#sendRoutes(true);
     this.#tellAll({ kind: 'mark' });
-    this.#startTasks(this.#threads[index]);
   }
 
   /** Stops a task and starts it again, in another thread if one is given, without moving it as planned. */
@@ -475,6 +490,7 @@ export class ThreadHarness {
   }
 
   #sendRoutes(lost: boolean, without?: HarnessThread): void {
+    if (this.#areRoutesHeld) return;
     const alive = this.#threads.filter((entry) => entry !== without);
     this.#endpoints.replace(
       -1,
