@@ -63,6 +63,8 @@ export interface SourceRow {
   readonly row: Row;
   readonly position?: unknown;
   readonly stream?: string;
+  /** Rows that the source has yet to give behind this one, if it knows. */
+  readonly lag?: number;
 }
 
 export interface RuntimeSource {
@@ -71,6 +73,8 @@ export interface RuntimeSource {
    * now; anything else means: call again.
    */
   next(out: RuntimeOut): unknown;
+  /** Rows that it has yet to give, if it knows: a number, or undefined. */
+  lag?(): unknown;
   /** May return a promise; its rejection is reported. */
   ack?(id: unknown): unknown;
   fail?(id: unknown, reason: string): unknown;

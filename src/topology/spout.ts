@@ -21,12 +21,20 @@ interface Positioned<P> {
   readonly position?: P | undefined;
 }
 
+interface Lagging {
+  /** Rows that the source has yet to give behind this one, if it knows; shown as its lag. */
+  readonly lag?: number | undefined;
+}
+
 /** What `read` yields: a row of the main stream, or of the stream that it names. */
 export type SpoutItem<E, S, P> =
   | ([E] extends [Fields]
-      ? Positioned<P> & { readonly row: EmitRow<E>; readonly stream?: typeof DEFAULT_STREAM | undefined }
+      ? Positioned<P> &
+          Lagging & { readonly row: EmitRow<E>; readonly stream?: typeof DEFAULT_STREAM | undefined }
       : never)
-  | { [N in keyof S]: Positioned<P> & { readonly row: EmitRow<S[N]>; readonly stream: N } }[keyof S];
+  | {
+      [N in keyof S]: Positioned<P> & Lagging & { readonly row: EmitRow<S[N]>; readonly stream: N };
+    }[keyof S];
 
 type SpoutItems<E, S, P> = SpoutItem<E, S, P> | readonly SpoutItem<E, S, P>[];
 
@@ -44,6 +52,11 @@ export interface SpoutSource<E, S, P> {
    * While a returned promise is pending, `next` is not called again and `out` stays valid.
    */
   next(out: Out<E, S, SpoutEmitOptions<P>>): SpoutAnswer | Promise<SpoutAnswer>;
+  /**
+   * How many rows the source has yet to give, if it knows. Asked a few times a second, for people and metrics: answer from
+   * what you know already, and do not wait.
+   */
+  lag?(): number | undefined;
   /**
    * The tree of the row emitted with this id is complete. Not called for rows without an id. A returned promise is not
    * waited for; its rejection is reported.
@@ -90,7 +103,7 @@ export type SpoutParts<E, S, P> = {
  *
  * **`read(context, from)`** — called once at the start of each task, on its executor thread. It returns what can be
  * iterated; mostly it is a generator, plain or `async`. Rows are asked for only when they can be sent, so there is no
- * need to slow down. Yield `{ row, position?, stream? }` or an array of them; arrays are fast, as are plain generators.
+ * need to slow down. Yield `{ row, position?, stream?, lag? }` or an array of them; arrays are fast, as are plain generators.
  * The iteration's end is the end of this task's rows: when all spouts have ended, the topology ends. A throw is reported,
  * and after a pause `read` is called again behind the last row it gave. When the task stops, the generator's `return` is
  * called, so `finally` runs; `context.signal` is aborted for what waits inside.
@@ -216,6 +229,7 @@ function bindSource(source: unknown, context: TaskContext, streams: readonly str
   const next = method('next')!; // `next` is there, or method() has thrown
   const [ack, fail, close] = [method('ack'), method('fail'), method('close')];
   const [activate, deactivate] = [method('activate'), method('deactivate')];
+  const lag = method('lag');
   return {
     next: (out) => next(bindOut(out)),
     ...(ack === undefined ? {} : { ack: (id) => ack(id) }),
@@ -223,5 +237,6 @@ function bindSource(source: unknown, context: TaskContext, streams: readonly str
     ...(activate === undefined ? {} : { activate: () => activate() }),
     ...(deactivate === undefined ? {} : { deactivate: () => deactivate() }),
     ...(close === undefined ? {} : { close: () => close() }),
+    ...(lag === undefined ? {} : { lag: () => lag() }),
   };
 }

@@ -26,6 +26,7 @@ import {
   C_FAILED,
   C_FAILURES_BY_REASON,
   C_GENERATION,
+  C_LAG,
   C_MOVABLE,
   C_PENDING,
   C_REPLAYED,
@@ -327,6 +328,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   updateDepths(): void {
     this.#updateState();
+    const lag = this.source.lag();
+    this.counters[C_LAG] = lag === undefined ? 0 : Math.floor(lag) + 1;
   }
 
   /** For the time since the last look: do receivers take no rows? */

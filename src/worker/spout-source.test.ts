@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileSettings, VirtualClock, type RawSettings } from '../base/index.js';
-import type { RuntimeOut, SpoutAnswer, TaskContext } from '../topology/index.js';
+import type { RuntimeOut, RuntimeSpout, SpoutAnswer, TaskContext } from '../topology/index.js';
 import { SpoutSource } from './spout-source.js';
 
 /** A low-level source, asked whenever it may be: at which milliseconds was it? */
@@ -65,5 +65,50 @@ describe('a source that has nothing', () => {
       },
     );
     expect(times).toEqual([0, 1, 3, 7, 15, 31, 41, 42, 44, 48, 56]);
+  });
+});
+
+describe('the lag of a source', () => {
+  function source(spout: Partial<RuntimeSpout>, errors: unknown[] = []): SpoutSource {
+    return new SpoutSource({
+      spout: { kind: 'spout', ...spout },
+      // The sources below use neither.
+      context: {} as TaskContext,
+      out: {} as RuntimeOut,
+      from: undefined,
+      clock: new VirtualClock(),
+      settings: compileSettings({}),
+      onError: (error) => errors.push(error),
+      inCall: (_call, run) => run(),
+      wake: () => undefined,
+    });
+  }
+
+  it('is what the last row that says it says, and nothing once there are no more', () => {
+    const row = (lag?: number) => ({ row: {}, ...(lag === undefined ? {} : { lag }) });
+    const one = source({ read: () => [[row(9), row(), row(7)], row(Number.NaN)] });
+    const seen = [one.lag()];
+    for (let read = one.next(); read !== undefined; read = one.next()) seen.push(one.lag());
+    expect(seen).toEqual([undefined, 9, 9, 7, 7]);
+    expect([one.ended, one.lag()]).toEqual([true, 0]);
+    expect(source({ read: () => [row()] }).lag()).toBeUndefined();
+  });
+
+  it('is asked of a low-level source, and not again when that throws', () => {
+    let lag: unknown = 5;
+    const errors: unknown[] = [];
+    const answer = (): unknown => {
+      if (lag === 'broken') throw new Error('no connection');
+      return lag;
+    };
+    const one = source({ open: () => ({ next: () => 'idle', lag: answer }) }, errors);
+    expect(one.lag()).toBeUndefined();
+    one.poll();
+    expect(one.lag()).toBe(5);
+    lag = -1;
+    expect(one.lag()).toBeUndefined();
+    lag = 'broken';
+    expect([one.lag(), one.lag()]).toEqual([undefined, undefined]);
+    expect(errors).toHaveLength(1);
   });
 });

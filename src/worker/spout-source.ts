@@ -51,6 +51,9 @@ export class SpoutSource {
   /** A low-level source that has been told to be active. */
   #isActive = false;
   ended = false;
+  /** As the last row that was handed out said; low-level sources are asked. */
+  #lag: number | undefined;
+  #isLagKnown = true;
 
   constructor(options: SpoutSourceOptions) {
     this.#options = options;
@@ -60,6 +63,23 @@ export class SpoutSource {
 
   get #task(): number {
     return this.#options.context.task;
+  }
+
+  /** Rows that the source has yet to give; undefined: it does not say. */
+  lag(): number | undefined {
+    if (this.ended) return this.#lag === undefined && this.#lowLevel?.lag === undefined ? undefined : 0;
+    const source = this.#lowLevel;
+    if (source?.lag === undefined) return this.#lag;
+    if (!this.#isLagKnown) return undefined;
+    try {
+      const lag = this.#options.inCall('lag', () => source.lag?.());
+      return isRowCount(lag) ? lag : undefined;
+    } catch (error) {
+      // Said once: nothing depends on it.
+      this.#isLagKnown = false;
+      this.#options.onError(error, 'lag');
+      return undefined;
+    }
   }
 
   /** Where this life began to read. */
@@ -182,6 +202,7 @@ export class SpoutSource {
   #handOut(): SourceRow {
     const row = this.#rows[this.#at++]!;
     if (row.position !== undefined) this.#from = row.position;
+    if (isRowCount(row.lag)) this.#lag = row.lag;
     return row;
   }
 
@@ -269,6 +290,10 @@ export class SpoutSource {
       this.#options.onError(error, call);
     }
   }
+}
+
+function isRowCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }
 
 function isRows(value: SourceRow | readonly SourceRow[]): value is readonly SourceRow[] {

@@ -22,6 +22,7 @@ const CALLS = [
   'activate',
   'deactivate',
   'a custom grouping',
+  'lag',
 ] as const;
 
 export type CallName = Exclude<(typeof CALLS)[number], ''>;

@@ -11,7 +11,7 @@ const numbers = spout({
   async *read(context, from: number = 0) {
     console.log('numbers begins');
     for (let n = from; ; n++) {
-      yield { row: { n, word: 'word ' + (n % 3) }, position: n + 1 };
+      yield { row: { n, word: 'word ' + (n % 3) }, position: n + 1, lag: 7 };
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   },
@@ -157,6 +157,7 @@ describe('a running topology', () => {
       /^isobar_component_busy_seconds_total\{.*"sink"\} (?!0$)/m,
       /^isobar_thread_active_seconds_total\{.*thread="0"\} (?!0$)/m,
       /^isobar_thread_collections_total\{.*thread="0"\} [1-9]/m,
+      /^isobar_component_source_lag_rows\{topology="numbers",component="numbers"\} 7$/m,
       /^isobar_worker_resident_bytes\{.*\} [1-9]/m,
     ])
       expect(metrics).toMatch(pattern);
