@@ -148,4 +148,19 @@ describe('runProgram', () => {
       expect(code).toBe(2);
     },
   );
+
+  it.each(['logs', 'why', 'tap'])(
+    'shows an example and the exit codes in the help of %s',
+    async (command) => {
+      const { out, code } = await parse(command, '--help');
+      expect(out).toContain(`Example:\n  isobar ${command} `);
+      expect(out).toContain('Exit codes: 0 ok, 1 refused by the cluster, 2 usage');
+      expect(code).toBe(0);
+    },
+  );
+
+  it('completes the commands that look into a topology, with their options', async () => {
+    const { out } = await parse('completion', 'bash');
+    for (const word of ['logs', '--since', 'why', '--window', 'tap', '--where']) expect(out).toContain(word);
+  });
 });

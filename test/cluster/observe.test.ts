@@ -58,6 +58,18 @@ async function eventually<T>(what: string, look: () => Promise<T | undefined>): 
 }
 
 describe('a running topology', () => {
+  it('is not looked into where no daemon runs, with an exit code that says so', async () => {
+    for (const words of [
+      ['why', 'numbers'],
+      ['tap', 'numbers', 'sink'],
+      ['logs', 'numbers'],
+    ])
+      expect(await ask(...words)).toMatchObject({
+        code: 4,
+        answers: [{ type: 'error', code: 'DAEMON_NOT_RUNNING' }],
+      });
+  });
+
   it('is looked into with commands', async () => {
     const run = workshop.start(['run', 'app.ts', '--json', '--no-check', '-s', 'metrics.port=0']);
     await eventually('rows', async () => {
@@ -161,5 +173,21 @@ describe('a running topology', () => {
       /^isobar_worker_resident_bytes\{.*\} [1-9]/m,
     ])
       expect(metrics).toMatch(pattern);
+
+    // Its daemon is killed: what needs it waits for its successor, logs need none.
+    const killDaemon = (): void => {
+      for (const { pid, kind } of workshop.processes()) if (kind === 'daemon') process.kill(pid, 'SIGKILL');
+    };
+    killDaemon();
+    expect(await ask('logs', 'numbers', '-n', '1')).toMatchObject({ code: 0, answers: [{ type: 'log' }] });
+    expect(await ask('tap', 'numbers', 'numbers', '-n', '1')).toMatchObject({
+      code: 0,
+      answers: [{ type: 'row' }],
+    });
+    killDaemon();
+    expect(await ask('why', 'numbers')).toMatchObject({
+      code: 0,
+      answers: [{ type: 'why', name: 'numbers' }],
+    });
   }, 180_000);
 });

@@ -1,5 +1,5 @@
 /** What the cluster's status says, as samples; rates need an earlier look. Pure. */
-import { sketchQuantile } from '../../base/index.js';
+import { bucketMicros, type SketchPairs } from '../../base/index.js';
 import type {
   ClusterStatus,
   ComponentStatus,
@@ -129,11 +129,12 @@ function putComponent(
     labels,
     sketch,
   );
-  for (const quantile of QUANTILES) {
-    const micros = sketchQuantile(sketch, quantile);
-    if (micros === null) continue;
+  const quantiles = quantilesOf(sketch);
+  QUANTILES.forEach((quantile, place) => {
+    const micros = quantiles[place];
+    if (micros === undefined) return;
     put('isobar_component_latency_seconds', { ...labels, quantile: String(quantile) }, micros / 1e6);
-  }
+  });
   put('isobar_component_busy_seconds_total', labels, component.busyMs / 1000);
   put('isobar_component_blocked_seconds_total', labels, component.blockedMs / 1000);
   put('isobar_component_queued_rows', labels, queued);
@@ -196,6 +197,23 @@ function putWorker(put: Put, topology: Labels, worker: WorkerStatus): void {
 export function lagOf({ perTask }: ComponentStatus): number | null {
   const lags = perTask.flatMap(({ lag }) => (lag === undefined ? [] : [lag]));
   return lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0);
+}
+
+/** As `sketchQuantile` gives them, in one pass over a sketch that is merged already; empty: nothing was counted. */
+function quantilesOf(sketch: SketchPairs): readonly number[] {
+  const total = sketch.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return [];
+  const found: number[] = [];
+  let seen = 0;
+  for (const [bucket, count] of sketch) {
+    seen += count;
+    while (
+      found.length < QUANTILES.length &&
+      seen >= Math.max(1, Math.ceil(QUANTILES[found.length]! * total))
+    )
+      found.push(bucketMicros(bucket));
+  }
+  return found;
 }
 
 function countsBy<T>(

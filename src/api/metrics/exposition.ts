@@ -26,6 +26,8 @@ export const HISTOGRAM_BOUNDS_MICROS: readonly number[] = Array.from(
   (_, power) => 2 ** power,
 ).flatMap((bound) => [bound, bound * 1.5]);
 
+const BOUND_TEXTS = HISTOGRAM_BOUNDS_MICROS.map((bound) => numberText(bound / MICROS_PER_SECOND));
+
 /** All samples, in the order of the table. */
 export function exposition(samples: readonly Sample[]): string {
   const byMetric = new Map<MetricName, Sample[]>();
@@ -66,14 +68,14 @@ function histogramLines(
       sumMicros += middleMicros * values;
     }
   };
-  for (const bound of HISTOGRAM_BOUNDS_MICROS) {
+  const head = `${name}_bucket${labelText({ ...labels, le: '' }).slice(0, -2)}`;
+  HISTOGRAM_BOUNDS_MICROS.forEach((bound, place) => {
     countBelow(bound);
-    const le = numberText(bound / MICROS_PER_SECOND);
-    lines.push(`${name}_bucket${labelText({ ...labels, le })} ${count}`);
-  }
+    lines.push(`${head}${BOUND_TEXTS[place]!}"} ${count}`);
+  });
   countBelow(Infinity);
   lines.push(
-    `${name}_bucket${labelText({ ...labels, le: '+Inf' })} ${count}`,
+    `${head}+Inf"} ${count}`,
     `${name}_sum${labelText(labels)} ${numberText(sumMicros / MICROS_PER_SECOND)}`,
     `${name}_count${labelText(labels)} ${count}`,
   );
@@ -86,6 +88,7 @@ function labelText(labels: Readonly<Record<string, string>>): string {
 }
 
 function escaped(value: string): string {
+  if (!/["\\\n]/.test(value)) return value;
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
 
