@@ -41,11 +41,16 @@ export class ExecutorIndex {
     }
   }
 
+  /** The place of the executor that begins with this task; NO_EXECUTOR if there is none. */
+  placeOfFirst(first: number): number {
+    return (
+      (this.#table === undefined ? this.#map!.get(first) : this.#table[first - this.#lowest]) ?? NO_EXECUTOR
+    );
+  }
+
   /** The place of exactly this executor; NO_EXECUTOR if there is none. */
   indexOf(range: ExecutorRange): number {
-    const first = range[0];
-    const place =
-      (this.#table === undefined ? this.#map!.get(first) : this.#table[first - this.#lowest]) ?? NO_EXECUTOR;
+    const place = this.placeOfFirst(range[0]);
     return place !== NO_EXECUTOR && this.#last[place] === range[1] ? place : NO_EXECUTOR;
   }
 }

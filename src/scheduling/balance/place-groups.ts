@@ -14,7 +14,7 @@ export function placeGroups(problem: BalanceProblem, start: Assigned = problem.c
   }
   const heap = new LoadHeap({ loads, ties: Float64Array.from(loads.keys()) });
   for (const [machine, places] of free.entries()) if (places > 0) heap.add(machine);
-  for (const index of heaviestFirst(open.map((group) => ({ load: problem.loads[group]! })))) {
+  for (const index of heaviestFirst(Float64Array.from(open, (group) => problem.loads[group]!))) {
     const group = open[index]!;
     const machine = heap.first;
     if (machine < 0) break;

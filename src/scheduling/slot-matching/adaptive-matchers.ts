@@ -28,7 +28,8 @@ export function adaptiveMatches(
   for (const { machine } of slots) offered[binOf.get(machine)!]!++;
   const heap = new LoadHeap({ loads, ownerOf: machineOf, ties: firstSlots });
   for (let bin = 0; bin < bins.size; bin++) heap.add(bin);
-  const order = mode === 'tasks' ? heaviestFirst(requests) : requests.keys();
+  const order =
+    mode === 'tasks' ? heaviestFirst(Float64Array.from(requests, ({ load }) => load)) : requests.keys();
   const taken = new Int32Array(bins.size);
   const matches: SlotMatch[] = [];
   for (const request of order) {

@@ -33,7 +33,7 @@ export const tasksBalancedMatcher: SlotMatcher = (slots, requests, initialLoads)
   for (const [bin, profile] of profileOf.entries()) byProfile[profile]!.heap.add(bin);
   const byName = new Map(byProfile.map((one) => [one.profile, one]));
   const matches: SlotMatch[] = [];
-  for (const request of heaviestFirst(requests)) {
+  for (const request of heaviestFirst(Float64Array.from(requests, ({ load }) => load))) {
     const { profile, load } = requests[request]!;
     const chosen = leastLoaded(candidates(profile, byProfile, byName), profile, mapping, bins);
     // Never: the pre-mapping keeps a slot for each request.
@@ -50,9 +50,15 @@ export const tasksBalancedMatcher: SlotMatcher = (slots, requests, initialLoads)
   return matches;
 };
 
-/** Numbers of the requests, by load descending, as listed among equals. */
-export function heaviestFirst(requests: readonly { readonly load: number }[]): Int32Array {
-  return Int32Array.from(requests.keys()).sort((a, b) => requests[b]!.load - requests[a]!.load || a - b);
+/** Numbers of the loads, the heaviest first, as listed among equals. */
+export function heaviestFirst(loads: Float64Array): Int32Array {
+  const order = new Int32Array(loads.length);
+  let isInOrder = true;
+  for (let index = 0; index < order.length; index++) {
+    order[index] = index;
+    isInOrder &&= index === 0 || loads[index - 1]! >= loads[index]!;
+  }
+  return isInOrder ? order : order.sort((a, b) => loads[b]! - loads[a]! || a - b);
 }
 
 /** Slot profiles that fit a request profile. */

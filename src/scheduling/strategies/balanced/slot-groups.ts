@@ -4,7 +4,10 @@
  */
 import type { ClusterTopology, PlacedWorker } from '../../cluster-snapshot.js';
 import type { ExecutorRange } from '../../assignment.js';
-import { compareRanges, rangeKey } from '../../order.js';
+import { isComplete } from '../../complete-placement.js';
+import { type ExecutorIndex, indexExecutors, NO_EXECUTOR } from '../../executor-index.js';
+import type { PlannedExecutor } from '../../executors.js';
+import { compareRanges } from '../../order.js';
 import type { LoadBalanceMode } from '../../resources.js';
 import { slotCounts } from '../../slot-sharing/index.js';
 import { shareSlots, type SlotSharingStrategy } from './load-balance-mode.js';
@@ -20,6 +23,7 @@ export interface SlotGroup {
 /** A topology with what follows from it alone: worked out once in a round. */
 export interface GroupableTopology {
   readonly graph: TopologyGraph;
+  readonly index: ExecutorIndex;
   /** Slots that it wants. */
   readonly slots: number;
   readonly weigh: (executors: readonly ExecutorRange[]) => SlotGroup;
@@ -33,12 +37,26 @@ export interface GroupingRules {
   readonly maxSlots: number;
 }
 
-export function groupable(topology: ClusterTopology): GroupableTopology {
-  const graph = topologyGraph(topology);
-  const counts = slotCounts(graph.sizing, topology.workers);
+/** Made once for lists of executors and components that are handed from round to round. */
+export function groupable({ executors, components, workers }: ClusterTopology): GroupableTopology {
+  const known = KNOWN.get(executors);
+  if (known !== undefined && known.components === components && known.workers === workers) return known.made;
+  const graph = topologyGraph({ executors, ...(components === undefined ? {} : { components }) });
+  const counts = slotCounts(graph.sizing, workers);
   const slots = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  return { graph, slots, weigh: weigher(graph) };
+  const index = indexExecutors(executors);
+  const made = { graph, index, slots, weigh: weigher(graph, index) };
+  KNOWN.set(executors, { components, workers, made });
+  return made;
 }
+
+interface KnownGroupable {
+  readonly components: ClusterTopology['components'];
+  readonly workers: number;
+  readonly made: GroupableTopology;
+}
+
+const KNOWN = new WeakMap<readonly PlannedExecutor[], KnownGroupable>();
 
 /** Slots that a topology wants in all. */
 export function slotsWanted(topology: ClusterTopology): number {
@@ -47,14 +65,20 @@ export function slotsWanted(topology: ClusterTopology): number {
 
 /** Groups that need a slot; executors that are in none of them must join a worker of their own topology. */
 export function openGroups(
-  { graph, slots: total, weigh }: GroupableTopology,
+  { graph, index, slots: total, weigh }: GroupableTopology,
   workers: readonly PlacedWorker[],
   { mode, sharing, maxSlots }: GroupingRules,
 ): readonly SlotGroup[] {
-  const placed = new Set(workers.flatMap(({ executors }) => executors.map(rangeKey)));
-  const isMissing = (range: ExecutorRange): boolean => !placed.has(rangeKey(range));
-  const isAnyMissing = graph.executors.some((list) => list.some(({ range }) => isMissing(range)));
-  if (!isAnyMissing || maxSlots <= workers.length) return [];
+  if (maxSlots <= workers.length || isComplete(workers, index)) return [];
+  const placed = new Uint8Array(index.executors.length);
+  for (const { executors } of workers) {
+    for (const range of executors) {
+      const place = index.indexOf(range);
+      if (place !== NO_EXECUTOR) placed[place] = 1;
+    }
+  }
+  if (!placed.includes(0)) return [];
+  const isMissing = (range: ExecutorRange): boolean => placed[index.indexOf(range)] === 0;
 
   const strategy = sharing ?? (mode === 'tasks' ? 'task-balanced' : 'local-input-preferred');
   const groups = groupsOf(graph, strategy, Math.min(total, maxSlots));
@@ -83,16 +107,21 @@ function groupsOf(
   return groups.filter((group) => group.length > 0);
 }
 
-function weigher({ executors, loads, isMovable }: TopologyGraph): GroupableTopology['weigh'] {
-  const byFirst = new Map<number, number>();
+/** An executor that was cut anew weighs what the executor with its first task does. */
+function weigher(
+  { executors, loads, isMovable }: TopologyGraph,
+  index: ExecutorIndex,
+): GroupableTopology['weigh'] {
+  const vertexOf = new Int32Array(index.executors.length);
   for (const [vertex, list] of executors.entries())
-    for (const { range } of list) byFirst.set(range[0], vertex);
+    for (const { range } of list) vertexOf[index.placeOfFirst(range[0])] = vertex;
   return (ranges) => {
     let load = 0;
     let canMove = true;
     for (const [first] of ranges) {
-      const vertex = byFirst.get(first);
-      if (vertex === undefined) continue;
+      const place = index.placeOfFirst(first);
+      if (place === NO_EXECUTOR) continue;
+      const vertex = vertexOf[place]!;
       load += loads[vertex]!;
       canMove &&= isMovable[vertex]!;
     }

@@ -20,7 +20,10 @@ export interface TopologyGraph {
   readonly isMovable: readonly boolean[];
 }
 
-export function topologyGraph({ executors, components = [] }: ClusterTopology): TopologyGraph {
+export function topologyGraph({
+  executors,
+  components = [],
+}: Pick<ClusterTopology, 'executors' | 'components'>): TopologyGraph {
   const known = new Map(components.map((component) => [component.id, component]));
   const byComponent = new Map<string, PlannedExecutor[]>();
   for (const executor of [...executors].sort((a, b) => compareRanges(a.range, b.range))) {
