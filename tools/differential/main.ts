@@ -5,8 +5,9 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
+import { z } from 'zod';
 import type { VectorCase } from '../vectors/read-cases.js';
-import { runCase } from '../vectors/run-case.js';
+import { runCase, type Verdict } from '../vectors/run-case.js';
 import { generated } from './generated.js';
 import { freshMultitenant, laterMultitenant } from './multitenant-cases.js';
 import { type Answer, Peer } from './peer.js';
@@ -59,7 +60,11 @@ async function main(options: Options): Promise<number> {
       counts.undecided++;
       continue;
     }
-    const verdict = runCase(test);
+    const verdict = await judged(test, options);
+    if (verdict === undefined) {
+      counts.undecided++;
+      continue;
+    }
     if (verdict.kind === 'passed') {
       counts.agree++;
       continue;
@@ -81,10 +86,51 @@ async function main(options: Options): Promise<number> {
   }
   if (options.save !== undefined) writeFileSync(options.save, JSON.stringify(disagreeing));
   console.log(
-    `${counts.agree} agree, ${counts.disagree} disagree, ${counts.undecided} have no answer of the peer's to compare`,
+    `${counts.agree} agree, ${counts.disagree} disagree, ${counts.undecided} have no answer of the peer's that could be compared`,
   );
   return counts.disagree > 0 ? 1 : 0;
 }
+
+/** Runs of a case under other names before a disagreement is believed: few leave facts that hash order decides. */
+const SURE_VARIANTS = 200;
+
+/** undefined: the peer is not bound to answer as the reference says. */
+async function judged(test: VectorCase, { peer }: Options): Promise<Verdict | undefined> {
+  const verdict = runCase(test);
+  const { scheduler, input, name } = test;
+  if (verdict.kind === 'passed' || scheduler === undefined) return verdict;
+  if (scheduler === 'default' && topologiesInNeed(input) > 1) return undefined;
+  const sure = new Peer(peer);
+  try {
+    for await (const answer of sure.ask([{ scheduler, variants: SURE_VARIANTS, input }])) {
+      const again = toCase(name, scheduler, input, answer);
+      return again === undefined ? undefined : runCase(again);
+    }
+  } finally {
+    sure.stop();
+  }
+  return verdict;
+}
+
+/**
+ * How many topologies lack a worker or an executor. The released classes hand free slots to all of them in each step of the default
+ * scheduler, so one can take what another just gave up; the reference and the recorded answers place one at a time.
+ */
+function topologiesInNeed(input: CaseInput): number {
+  const { topologies, assignments } = needSchema.parse(input);
+  return topologies.filter(({ id, numWorkers, executors }) => {
+    const workers = assignments[id] ?? [];
+    const placed = workers.reduce((sum, worker) => sum + worker.executors.length, 0);
+    return workers.length < numWorkers || placed < executors.length;
+  }).length;
+}
+
+const needSchema = z.object({
+  topologies: z.array(
+    z.object({ id: z.string(), numWorkers: z.number().default(1), executors: z.array(z.unknown()) }),
+  ),
+  assignments: z.record(z.string(), z.array(z.object({ executors: z.array(z.unknown()) }))).default({}),
+});
 
 /** Cases that are drawn here, with the peer's facts; undefined: its answers differ between renamings, or it threw. */
 async function* drawnCases(options: Options): AsyncGenerator<VectorCase | undefined> {

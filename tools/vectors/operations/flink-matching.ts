@@ -118,6 +118,7 @@ export function runRequestMatch({ input }: VectorCase): Facts {
     loadByTm: { value: Object.fromEntries(loads), compare: 'at-least' },
     finalTmLoads: { value: Object.fromEntries(loads), compare: 'at-least' },
     bestPossibleMax: INFORMATION,
+    tooManyOutcomes: INFORMATION,
     flinkAlsoReaches: INFORMATION,
     flinkReached: INFORMATION,
   };
@@ -149,6 +150,7 @@ export function runAdaptiveMatch({ input }: VectorCase): Facts {
     allowedSortedSlotCounts: oneOf(descending(counts.values())),
     allowedMax: atMost(Math.max(...loads.values())),
     bestPossibleMax: INFORMATION,
+    tooManyOutcomes: INFORMATION,
     flinkAlsoReaches: INFORMATION,
     flinkReached: INFORMATION,
   };
@@ -205,15 +207,15 @@ export function runMachineChoice({ input }: VectorCase): Facts {
     .parse(input);
   const machines = taskManagers.map(({ slots, used, blocked }) => ({ slots, used, isBlocked: blocked }));
   const chosen = chooseMachines(CHOICES[strategy], machines, requiredSlots, newTaskManagerSlots);
+  const open = descending(chosen.perMachine.filter((_, index) => machines[index]?.isBlocked !== true));
   const perMachine = Object.fromEntries(
     taskManagers.map(({ id }, index) => [id, chosen.perMachine[index] ?? 0]),
   );
   return {
     canonicalPerTm: { value: perMachine, compare: 'at-least' },
     // Blocked machines are not part of the outcome.
-    allowedSortedPerTm: oneOf(
-      descending(chosen.perMachine.filter((_, index) => machines[index]?.isBlocked !== true)),
-    ),
+    allowedSortedPerTm: oneOf(open),
+    allowedMax: atMost(open[0] ?? 0),
     allocatedOnRegistered: exact(chosen.perMachine.reduce((total, count) => total + count, 0)),
     pendingTaskManagers: exact(chosen.newMachines),
     unfulfilled: exact(chosen.unfulfilled),
