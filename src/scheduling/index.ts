@@ -41,6 +41,7 @@ export {
   planCluster,
   removeSupervisors,
   slotTimeline,
+  WARNING_RULES,
   withoutPlacement,
 } from './plan/index.js';
 export type {

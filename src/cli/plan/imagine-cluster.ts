@@ -36,7 +36,14 @@ export function toImagined(
   draft: ClusterDraft,
   given: GivenSettings,
   faults: InputFaults,
-): { readonly original: ImaginedCluster; readonly changed: ImaginedCluster } | undefined {
+):
+  | {
+      readonly original: ImaginedCluster;
+      readonly changed: ImaginedCluster;
+      /** Topologies with what the given settings have made of their counts. */
+      readonly drafts: readonly TopologyDraft[];
+    }
+  | undefined {
   const before = faults.count;
   const own = splitByScope(given.all);
   const cluster = compiled('cluster settings', [draft.settings], faults);
@@ -45,6 +52,7 @@ export function toImagined(
   const hosts = new Map(draft.supervisors.map(({ id, host }) => [id, host]));
   const taken = new Map<string, string>();
   const [originals, changes]: [ImaginedTopology[], ImaginedTopology[]] = [[], []];
+  const drafts: TopologyDraft[] = [];
   for (const topology of draft.topologies) {
     const { id, facts, placement } = topology;
     if (cluster === undefined || changed === undefined) continue;
@@ -63,6 +71,7 @@ export function toImagined(
       Object.keys(raw).map((key) => canonicalSettingName(key) ?? key);
     const base = [...names(draft.settings), ...names(topology.settings)];
     const common = { id, facts, stored };
+    drafts.push(after.topology);
     originals.push({ ...common, ...plan, ...pending(topology), given: new Set(base) });
     const added = [...names(own.cluster), ...names(over)];
     changes.push({ ...common, ...now, ...pending(after.topology), given: new Set([...base, ...added]) });
@@ -73,6 +82,7 @@ export function toImagined(
   return {
     original: { ...common, settings: cluster, topologies: originals },
     changed: { ...common, settings: changed, topologies: changes },
+    drafts,
   };
 }
 
@@ -104,7 +114,7 @@ function withSettings(
 }
 
 /** Settings of daemons and of topologies. */
-function splitByScope(raw: RawSettings): {
+export function splitByScope(raw: RawSettings): {
   readonly cluster: RawSettings;
   readonly topology: RawSettings;
 } {

@@ -108,7 +108,7 @@ describe('isobar plan', () => {
   it('says that an empty cluster is empty', async () => {
     const { code, out } = await run({ 'c.json': { supervisors: [], topologies: [words] } });
     expect(code).toBe(1);
-    expect(out).toContain('empty-cluster: The cluster has no machine');
+    expect(out).toContain('the cluster has no machine; --add-supervisor slots=4 adds one');
   });
 
   it('refuses bad input with exit code 3, bad words with 2, and prints nothing else', async () => {

@@ -1,4 +1,5 @@
 /** The command `isobar plan`: reads, plans, prints. Touches no cluster. */
+import { writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { clusterClient, clusterDirectory } from '../../api/index.js';
@@ -15,12 +16,14 @@ import type { TextStream } from '../display/display.js';
 import { errorText, type OwnPlace } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
 import type { ClusterDraft } from './cluster-draft.js';
+import type { ClusterFile } from './cluster-shapes.js';
 import { compareLines } from './compare-views.js';
 import { explainLines } from './explain-views.js';
 import { type PlanInput, readPlanInput } from './plan-input.js';
 import { compareJson, explainJson, planJson, timelineJson } from './plan-json.js';
 import { type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
 import { planLines } from './plan-views.js';
+import { clusterFileOf } from './save-cluster.js';
 import { timelineLines } from './timeline-views.js';
 import { runningDraft } from './running-cluster.js';
 
@@ -107,6 +110,7 @@ function answer(input: PlanInput, request: PlanRequest, flags: PlanFlags, width:
   if (request.offerEveryMs !== undefined)
     return timelineAnswer(input, request.offerEveryMs, request, flags, width);
   const plan = planBy(request.strategy ?? changed.settings['scheduling.strategy']);
+  if (flags.save !== undefined) save(flags.save, clusterFileOf(plan, changed, input.drafts));
   if (flags.explain !== undefined) {
     const explanations = executorsNamed(plan, flags.explain).map(
       ([id, task]) => explainExecutor(plan, id, task)!,
@@ -126,6 +130,21 @@ function answer(input: PlanInput, request: PlanRequest, flags: PlanFlags, width:
     json: () => planJson(plan, notes),
     isComplete: isComplete(plan),
   };
+}
+
+/** @throws OUTPUT_UNWRITABLE */
+function save(file: string, cluster: ClusterFile): void {
+  try {
+    writeFileSync(file, `${JSON.stringify(cluster)}\n`);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new IsobarError(
+      'OUTPUT_UNWRITABLE',
+      `${file} cannot be written: ${why}`,
+      { where: '--save' },
+      error,
+    );
+  }
 }
 
 function timelineAnswer(
@@ -213,5 +232,6 @@ const NO_DAEMON: ReadonlySet<ErrorCode> = new Set([
 
 function exitCodeOf(code: ErrorCode): number {
   if (code === 'USAGE' || code === 'SUPERVISOR_UNKNOWN') return ExitCode.usage;
+  if (code === 'OUTPUT_UNWRITABLE') return ExitCode.failed;
   return NO_DAEMON.has(code) ? ExitCode.clusterLost : ExitCode.notSubmitted;
 }

@@ -12,7 +12,7 @@ import {
   type RoundSupervisor,
   withoutPlacement,
 } from '../../scheduling/index.js';
-import { type ClusterDraft, mergeDrafts } from './cluster-draft.js';
+import { type ClusterDraft, mergeDrafts, type TopologyDraft } from './cluster-draft.js';
 import { toImagined } from './imagine-cluster.js';
 import { InputFaults, Words } from './input-faults.js';
 import type { AddedSupervisors, PlanRequest } from './plan-options.js';
@@ -28,6 +28,7 @@ export interface PlanInput {
   /** With the changes that were asked for. */
   readonly changed: ImaginedCluster;
   readonly notes: readonly string[];
+  readonly drafts: readonly TopologyDraft[];
   /** When supervisors offer their slots, by id, ms after the start of a timeline. */
   readonly offersAtMs: ReadonlyMap<string, number>;
 }
@@ -72,7 +73,7 @@ export async function readPlanInput(
   changed = killWorkers(changed, request.killed);
   changed = removeSupervisors(changed, request.removed);
   const { notes, offersAtMs = new Map() } = draft;
-  return { original: imagined.original, changed, notes, offersAtMs };
+  return { original: imagined.original, changed, drafts: imagined.drafts, notes, offersAtMs };
 }
 
 /** Answers of a Storm UI are collected: only together they are a cluster. */

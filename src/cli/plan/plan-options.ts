@@ -25,6 +25,7 @@ export interface PlanFlags {
   readonly offerEvery?: string;
   readonly fromScratch?: boolean;
   readonly rounds?: string;
+  readonly save?: string;
   readonly all?: boolean;
   readonly check?: boolean;
 }
@@ -63,6 +64,8 @@ const DEFAULT_ROUNDS = 100;
 export function readPlanFlags(flags: PlanFlags): PlanRequest {
   if (flags.compare !== undefined && flags.explain !== undefined)
     throw usage('--compare', 'and --explain together', 'one of them');
+  if (flags.save !== undefined && (flags.compare !== undefined || readOfferEvery(flags) !== undefined))
+    throw usage('--save', 'with --compare or --timeline', 'one plan');
   if (flags.compare !== undefined && flags.strategy !== undefined)
     throw usage('--compare', 'and --strategy together', 'one of them');
   const compared = (flags.compare ?? '')

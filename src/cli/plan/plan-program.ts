@@ -14,6 +14,7 @@ Examples:
   isobar plan --from-cluster app.ts                         the running cluster, with one topology more
   isobar plan cluster.json --remove m3 --explain words/split
   isobar plan app.ts --add-supervisor slots=3,count=3 --timeline --offer-every 200
+  isobar plan cluster.json --save placed.json               and then: isobar plan placed.json --remove m3
   isobar plan cluster.json --compare balanced,even,resource-aware
 
 EXECUTOR is TOPOLOGY/COMPONENT, TOPOLOGY/TASK or TOPOLOGY/COMPONENT/TASK.
@@ -50,6 +51,7 @@ export function addPlanCommand(
     .option('--offer-every <ms>', 'time between two slots that are offered (default: 250), for --timeline')
     .option('--from-scratch', 'as if nothing were placed')
     .option('--rounds <count>', 'rounds at most (default: 100)')
+    .option('--save <file>', 'write the cluster as planned, to plan on from there')
     .option('--all', 'print every machine, move and warning')
     .option('--no-check', 'do not type-check TypeScript files')
     .option('--json', 'JSON instead of text, see docs/plan.md')

@@ -1,5 +1,11 @@
 /** What `isobar plan` prints for people: plain lines. Pure. */
-import { type ClusterPlan, type Lack, lackRuleText, type PlanWarning } from '../../scheduling/index.js';
+import {
+  type ClusterPlan,
+  type Lack,
+  lackRuleText,
+  type PlanWarning,
+  WARNING_RULES,
+} from '../../scheduling/index.js';
 import { counted, cut, grouped, printable } from '../view/format.js';
 import { indented } from './indented.js';
 import { machineLines, metricLines } from './machine-views.js';
@@ -95,13 +101,14 @@ function amountsText(amounts: Lack['need']): string {
 
 function warningLines(warnings: readonly PlanWarning[], { width, isWhole }: PlanViewOptions): string[] {
   if (warnings.length === 0) return [];
-  const byRule = new Map<string, PlanWarning[]>();
+  const byRule = new Map<PlanWarning['rule'], PlanWarning[]>();
   for (const warning of warnings) byRule.set(warning.rule, [...(byRule.get(warning.rule) ?? []), warning]);
   const lines = ['Warnings:'];
   for (const [rule, all] of byRule) {
     const shown = isWhole ? all : all.slice(0, MAX_WARNINGS_OF_A_RULE);
-    for (const { text } of shown) lines.push(...indented(`  ${rule}: ${printable(text)}`, width, 4));
-    if (all.length > shown.length) lines.push(`  ${rule}: and ${grouped(all.length - shown.length)} more`);
+    lines.push(...indented(`  ${rule}: ${WARNING_RULES[rule]}`, width, 4));
+    for (const { text } of shown) lines.push(...indented(`    ${printable(text)}`, width, 6));
+    if (all.length > shown.length) lines.push(`    and ${grouped(all.length - shown.length)} more`);
   }
   return lines;
 }

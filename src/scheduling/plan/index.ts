@@ -15,3 +15,4 @@ export type { SlotTimeline, TimelineEvent } from './slot-timeline.js';
 export { slotTimeline } from './slot-timeline.js';
 export { lackRuleText, PLAN_RULES, type PlanRule } from './plan-rules.js';
 export type { PlanWarning } from './plan-warnings.js';
+export { WARNING_RULES } from './plan-warnings.js';

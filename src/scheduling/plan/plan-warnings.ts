@@ -3,24 +3,29 @@ import type { ClusterSnapshot, PlacedWorker } from '../cluster-snapshot.js';
 import type { ImaginedCluster } from './imagined-cluster.js';
 import { loadsOf, type PlacementMetrics } from './placement-metrics.js';
 
-export type WarningRule =
-  | 'empty-cluster'
-  | 'not-settled'
-  | 'hot-machine'
-  | 'heavy-worker'
-  | 'single-point-of-failure'
-  | 'counts-adjusted'
-  | 'fewer-workers'
-  | 'mode-ignored'
-  | 'workers-ignored'
-  | 'over-committed'
-  | 'idle-machines'
-  | 'shared-host';
+/** What each rule means, for the head of a list. */
+export const WARNING_RULES = {
+  'empty-cluster': 'there is nothing to place, or nowhere to place it',
+  'not-settled': 'another round would still change something',
+  'idle-machines': 'machines have nothing to do while others have much',
+  'hot-machine': 'another placement of the same workers would be more even',
+  'heavy-worker': 'no placement of these workers is even; more of them (topology.workers) would be',
+  'over-committed': 'more is asked of machines than they offer; the strategy resource-aware looks at that',
+  'single-point-of-failure': 'it stands still when one machine is lost; more workers would spread it',
+  'fewer-workers': 'there are fewer workers than wanted',
+  'mode-ignored': 'only the strategy balanced reads load-balance.mode',
+  'workers-ignored': 'the strategy resource-aware opens workers by heap',
+  'counts-adjusted': 'counts are not what was asked for',
+  'shared-host': 'each supervisor of a host counts as a machine of its own',
+} as const;
+
+export type WarningRule = keyof typeof WARNING_RULES;
 
 export interface PlanWarning {
   readonly rule: WarningRule;
   /** The machine or topology that it is about; null: the cluster. */
   readonly subject: string | null;
+  /** Without what the rule says already. */
   readonly text: string;
 }
 
@@ -56,25 +61,18 @@ function clusterWarnings({ cluster, strategy, metrics, isSettled, maxRounds }: P
   const warnings: PlanWarning[] = [];
   const warn = (rule: WarningRule, text: string): void => void warnings.push({ rule, subject: null, text });
   if (metrics.machines.length === 0)
-    warn(
-      'empty-cluster',
-      'The cluster has no machine: nothing can be placed. Add one with --add-supervisor slots=4.',
-    );
-  else if (metrics.slots === 0) warn('empty-cluster', 'No machine offers a slot: nothing can be placed.');
-  if (cluster.topologies.length === 0)
-    warn('empty-cluster', 'There is no topology: nothing is to be placed.');
+    warn('empty-cluster', 'the cluster has no machine; --add-supervisor slots=4 adds one');
+  else if (metrics.slots === 0) warn('empty-cluster', 'no machine offers a slot');
+  if (cluster.topologies.length === 0) warn('empty-cluster', 'there is no topology');
   if (!isSettled) {
-    warn(
-      'not-settled',
-      `After ${maxRounds} ${maxRounds === 1 ? 'round' : 'rounds'} another one would still change something; allow more with --rounds.`,
-    );
+    warn('not-settled', `after ${maxRounds} ${maxRounds === 1 ? 'round' : 'rounds'}; --rounds allows more`);
   }
   const idle = metrics.machines.filter(({ workers, slots }) => workers === 0 && slots > 0).length;
   const canSpread = metrics.machines.some(({ workers }) => workers > 1);
   if (idle > 0 && canSpread && strategy !== 'resource-aware') {
     warn(
       'idle-machines',
-      `${idle} of ${metrics.machines.length} machines ${idle === 1 ? 'has' : 'have'} no worker, while others have several.`,
+      `${idle} of ${metrics.machines.length} machines ${idle === 1 ? 'has' : 'have'} no worker, others several`,
     );
   }
   return warnings;
@@ -91,7 +89,7 @@ function hotMachines({ metrics, strategy }: Planned): PlanWarning[] {
     .map(({ id, load }) => ({
       rule: 'hot-machine',
       subject: id,
-      text: `${id} carries ${figure(load)}, ${(load / machineLoad.mean).toFixed(1)} times the mean of ${figure(machineLoad.mean)}; ${figure(lowestMaxLoad)} is possible.`,
+      text: `${id} carries ${figure(load)}, the mean is ${figure(machineLoad.mean)}; with these workers no machine need carry more than about ${figure(lowestMaxLoad)}`,
     }));
 }
 
@@ -116,14 +114,14 @@ function heavyWorkers({ snapshot, metrics, strategy }: Planned): PlanWarning[] {
       {
         rule: 'heavy-worker',
         subject: topology.id,
-        text: `A worker of ${topology.name ?? topology.id} weighs ${figure(heaviest)}, a machine ${figure(mean)} on average: raise topology.workers of it.`,
+        text: `a worker of ${topology.name ?? topology.id} weighs ${figure(heaviest)}, all of a machine ${figure(mean)} on average`,
       },
     ];
   });
 }
 
 /** What machines have not got, where the strategy does not look at it. */
-function overCommitted({ strategy, metrics }: Planned): PlanWarning[] {
+function overCommitted({ metrics }: Planned): PlanWarning[] {
   return metrics.machines.flatMap((machine): PlanWarning[] => {
     const parts: string[] = [];
     const { cpuPercent, memoryMb, offeredCpuPercent, offeredMemoryMb } = machine;
@@ -132,10 +130,7 @@ function overCommitted({ strategy, metrics }: Planned): PlanWarning[] {
     if (offeredMemoryMb !== null && memoryMb > offeredMemoryMb + 1e-6)
       parts.push(`${figure(memoryMb)} MB asked, ${figure(offeredMemoryMb)} MB offered`);
     if (parts.length === 0) return [];
-    const why = strategy === 'resource-aware' ? '' : ` The strategy ${strategy} does not look at resources.`;
-    return [
-      { rule: 'over-committed', subject: machine.id, text: `${machine.id}: ${parts.join('; ')}.${why}` },
-    ];
+    return [{ rule: 'over-committed', subject: machine.id, text: `${machine.id}: ${parts.join('; ')}` }];
   });
 }
 
@@ -151,19 +146,19 @@ function singlePoints({ snapshot, metrics }: Planned): PlanWarning[] {
     const machines = new Set(workers.map(({ supervisor }) => supervisor));
     if (machines.size === 1) {
       const [machine] = machines;
-      const way = topology.workers === 1 ? ' It has one worker; raise topology.workers.' : '';
+      const way = topology.workers === 1 ? ', in its one worker' : '';
       return [
         {
           rule: 'single-point-of-failure',
           subject: topology.id,
-          text: `All of ${name} runs on ${machine}: when that machine is lost, it stands still.${way}`,
+          text: `all of ${name} runs on ${machine}${way}`,
         },
       ];
     }
     return onOneMachine(topology, workers).map(({ component, count, machine }) => ({
       rule: 'single-point-of-failure',
       subject: topology.id,
-      text: `All ${count} executors of "${component}" of ${name} run on ${machine}.`,
+      text: `all ${count} executors of "${component}" of ${name} run on ${machine}`,
     }));
   });
 }
@@ -197,7 +192,7 @@ function workerCounts({ strategy, snapshot }: Planned): PlanWarning[] {
     const running = snapshot.placement.get(id)?.length ?? 0;
     const possible = Math.min(wanted, executors.length);
     if (running === 0 || running >= possible) return [];
-    const text = `${name ?? id} has ${running} of ${possible} workers that it wants.`;
+    const text = `${name ?? id} has ${running} of ${possible} workers`;
     return [{ rule: 'fewer-workers', subject: id, text }];
   });
 }
@@ -211,7 +206,7 @@ function ignoredSettings({ cluster, strategy }: Planned): PlanWarning[] {
       warnings.push({
         rule: 'mode-ignored',
         subject: null,
-        text: `load-balance.mode is given for ${named(given.map(({ id }) => id))}, but only the strategy balanced reads it; this plan uses ${strategy}.`,
+        text: `it is given for ${named(given.map(({ id }) => id))}; this plan uses ${strategy}`,
       });
     }
   }
@@ -223,7 +218,7 @@ function ignoredSettings({ cluster, strategy }: Planned): PlanWarning[] {
       warnings.push({
         rule: 'workers-ignored',
         subject: null,
-        text: `topology.workers of ${named(given.map(({ id }) => id))} is not read: the strategy resource-aware opens workers by heap.`,
+        text: `topology.workers is given for ${named(given.map(({ id }) => id))}`,
       });
     }
   }
@@ -248,7 +243,7 @@ function sharedHosts({ snapshot }: Planned): PlanWarning[] {
           {
             rule: 'shared-host',
             subject: host,
-            text: `Host ${host} has ${count} supervisors; each counts as a machine of its own.`,
+            text: `host ${host} has ${count}`,
           },
         ],
   );
