@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { bolt, spout, t, topology, type Anchor } from '../topology/index.js';
+import { C_EMITTED } from './counters.js';
 import { ThreadHarness, type HarnessOptions } from './testing/thread-harness.js';
 
 let harness: ThreadHarness | undefined;
@@ -436,5 +437,52 @@ describe('ExecutorThread', () => {
       await run.until('an overflow', () => run.errors.some(({ error }) => error.code === 'CYCLE_OVERFLOW'));
       await run.until('a dead letter', () => run.totals('numbers').deadLetters > 0);
     });
+  });
+});
+
+describe('executors of one thread', () => {
+  const numbers = spout({
+    emits: { n: t.int32 },
+    *read({ index }, from?: number) {
+      for (let n = from ?? 0; ; n++) yield { row: { n: n * 8 + index }, position: n + 1 };
+    },
+  });
+  const slow = bolt({
+    takes: { n: t.int32 },
+    process() {
+      const endMs = performance.now() + 0.01;
+      while (performance.now() < endMs);
+    },
+  });
+  const pass = bolt({
+    takes: { n: t.int32 },
+    emits: { n: t.int32 },
+    process: ({ n }, out) => out.emit({ n }),
+  });
+  const even = (counts: readonly number[]): boolean => Math.min(...counts) > Math.max(...counts) / 3;
+
+  it('take turns as spouts, so that none starves where receivers take fewer rows than all of them have', async () => {
+    const definition = topology('spouts', (b) => {
+      b.bolt('slow', slow).shuffle(b.spout('numbers', numbers, { parallelism: 3 }));
+    });
+    const run = start(definition, { threads: 1 });
+    await run.until('rows', () => run.totals('slow').executed > 20_000);
+    const emitted = run.book
+      .all()
+      .filter(({ isSpout }) => isSpout)
+      .map(({ block }) => block.counters[C_EMITTED]!);
+    expect(emitted).toHaveLength(3);
+    expect(emitted).toSatisfy(even);
+  });
+
+  it('take turns as bolts of branches that meet', async () => {
+    const definition = topology('branches', (b) => {
+      const one = b.bolt('one', pass).shuffle(b.spout('first', numbers));
+      const two = b.bolt('two', pass).shuffle(b.spout('second', numbers));
+      b.bolt('slow', slow).shuffle(one).shuffle(two);
+    });
+    const run = start(definition, { threads: 1 });
+    await run.until('rows', () => run.totals('slow').executed > 20_000);
+    expect([run.totals('one').executed, run.totals('two').executed]).toSatisfy(even);
   });
 });

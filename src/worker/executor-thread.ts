@@ -190,6 +190,7 @@ export class ExecutorThread {
     let lastFlushMs = 0;
     let lastYieldMs = performance.now();
     let hasWorked = true;
+    let turn = 0;
     while (!this.#stopping) {
       const turnMs = performance.now();
       this.#context.turnMs = turnMs;
@@ -197,8 +198,14 @@ export class ExecutorThread {
       this.#wakeRequested = false;
       this.#tasks.renew();
       let work = this.#drain();
-      for (const bolt of this.#tasks.bolts) work += bolt.run(BOLT_BUDGET_ROWS);
-      for (const spout of this.#tasks.spouts) work += spout.run(SPOUT_BUDGET_ROWS);
+      // Executors that may fill the same receiver go first in turn, or the others would find its gate closed for ever.
+      turn++;
+      for (const bolts of this.#tasks.boltsByDepth)
+        for (let i = 0; i < bolts.length; i++)
+          work += bolts[(turn + i) % bolts.length]!.run(BOLT_BUDGET_ROWS);
+      const { spouts } = this.#tasks;
+      for (let i = 0; i < spouts.length; i++)
+        work += spouts[(turn + i) % spouts.length]!.run(SPOUT_BUDGET_ROWS);
       if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
       this.#replayUnmovedIfDue(turnMs);
       work += this.#runDue(turnMs);

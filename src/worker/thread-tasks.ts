@@ -64,8 +64,10 @@ interface OpenCall {
 const STARTS_AT_ONCE = 64;
 
 export class ThreadTasks {
-  /** Sinks first. As of the last `renew`. */
+  /** As of the last `renew`. */
   bolts: readonly BoltExecutor[] = [];
+  /** The same, in groups that are equally far from the sources: sinks first. */
+  boltsByDepth: readonly (readonly BoltExecutor[])[] = [];
   spouts: readonly SpoutExecutor[] = [];
   readonly #options: ThreadTasksOptions;
   readonly #wirings = new Map<string, BoltWiring>();
@@ -99,9 +101,15 @@ export class ThreadTasks {
     const started = this.#justStarted.filter((one) => this.#running.get(one.task.number)?.created === one);
     this.#justStarted = [];
     const { factory } = this.#options;
-    const byDepth = (a: BoltExecutor, b: BoltExecutor): number =>
-      factory.depthOf(b.component.id) - factory.depthOf(a.component.id);
-    this.bolts = [...this.#bolts.values()].sort(byDepth);
+    const byDepth = new Map<number, BoltExecutor[]>();
+    for (const bolt of this.#bolts.values()) {
+      const depth = factory.depthOf(bolt.component.id);
+      const others = byDepth.get(depth);
+      if (others === undefined) byDepth.set(depth, [bolt]);
+      else others.push(bolt);
+    }
+    this.boltsByDepth = [...byDepth].sort(([a], [b]) => b - a).map(([, bolts]) => bolts);
+    this.bolts = this.boltsByDepth.flat();
     this.spouts = [...this.#spouts.values()];
     if (started.length > 0) this.#options.onStarted(started);
     this.#options.onChanged();

@@ -175,6 +175,9 @@ describe('a planned move', () => {
     expect(events).toEqual([
       { kind: 'stayed', component: 'bolt', tasks: [8, 10], reason: 'its state cannot travel' },
     ]);
+    // As long as nobody has said whether it can, it is only put off, and what was asked for is still wanted.
+    const unknown = (task: number): true | undefined => (task === 9 ? undefined : true);
+    expect(advanceMove(input(TWO, { desired: more, isMovable: unknown })).kind).toBe('none');
     const lost = written(input(TWO, { desired, isMovable, losesState: true }));
     expect(lost.assignment.moves?.map(({ tasks }) => tasks)).toEqual([[8, 10]]);
   });

@@ -61,8 +61,8 @@ export interface MoveInput {
   readonly mayMove: boolean;
   /** Tasks whose state cannot travel go all the same. */
   readonly losesState: boolean;
-  /** Can a task move without losing what it knows? */
-  isMovable(task: number): boolean;
+  /** Can a task move without losing what it knows? undefined: nobody has said yet; it stays until somebody does. */
+  isMovable(task: number): boolean | undefined;
   readonly nowMs: number;
   readonly prepareTimeoutMs: number;
 }
@@ -132,7 +132,9 @@ function begin(input: MoveInput, desired: Assignment): MoveStep {
     const slots = slotsWith(pieces, emptySlots(stored), known, nowMs);
     const assignment = assignmentOf(stored, { slots, tasks: desired.tasks, revision });
     if (sameButVersion(assignment, stored)) return giveUpIdle(input);
-    return { kind: 'write', assignment, events };
+    const dropped =
+      stored.target === undefined ? [] : [cancelled('what it was to lead to is not wanted any more', stored)];
+    return { kind: 'write', assignment, events: [...events, ...dropped] };
   }
   const target = slotsWith(pieces, new Set(), known, nowMs);
   const isReady = target.every((slot) => input.slots.get(keyOf(slot))?.isReady === true);
@@ -164,7 +166,7 @@ interface Stay {
   readonly reason: string;
 }
 
-/** Where each executor goes, and which do not go where the scheduler wants them. */
+/** Where each executor goes, and which do not go where the scheduler wants them; `isWhole`: all that is wanted can be decided now. */
 function settle(
   input: MoveInput,
   desired: readonly SlotAssignment[],
@@ -174,6 +176,7 @@ function settle(
   const pieces: Piece[] = [];
   const stayed: Stay[] = [];
   const covered = new Set<number>();
+  let isWhole = true;
   for (const { range, slot } of piecesOf(desired)) {
     for (const task of tasksOf(range)) covered.add(task);
     const moving = tasksOf(range).filter((task) => (sources.get(task) ?? slot) !== slot);
@@ -183,7 +186,8 @@ function settle(
       continue;
     }
     const reason = input.mayMove ? 'its state cannot travel' : 'nothing moves in this phase';
-    stayed.push({ range, reason });
+    if (input.mayMove && stuck.some((task) => input.isMovable(task) === undefined)) isWhole = false;
+    else stayed.push({ range, reason });
     for (const run of runsOf(range, (task) => sources.get(task) ?? slot))
       pieces.push({ range: run.range, slot: run.value });
   }
@@ -193,11 +197,11 @@ function settle(
     for (const run of runsOf(range, (task) => !covered.has(task) && sources.get(task) === slot))
       if (run.value) pieces.push({ range: run.range, slot });
   }
-  return { pieces, stayed, isWhole: pieces.length === wanted };
+  return { pieces, stayed, isWhole: isWhole && pieces.length === wanted };
 }
 
 function mayMove(input: MoveInput, task: number): boolean {
-  return input.mayMove && (input.losesState || input.isMovable(task));
+  return input.mayMove && (input.losesState || input.isMovable(task) === true);
 }
 
 /** Slots of tasks that run, or are about to, in a place that is not dead. */
@@ -249,18 +253,13 @@ function advancePreparing(input: MoveInput, target: NonNullable<Assignment['targ
   if (waiting.length === 0 || isSourceGone) return cut(input, goal, []);
   const leftMs = target.sinceMs + prepareTimeoutMs - nowMs;
   if (leftMs > 0) return { kind: 'none', wakeInMs: leftMs };
-  const names = waiting.join(', ');
-  const error = new IsobarError(
-    'MOVE_CANCELLED',
-    `the move was called off: the workers of ${names} were not ready within ${prepareTimeoutMs} ms`,
-    { where: names },
-  );
+  const reason = `the workers of ${waiting.join(', ')} were not ready within ${prepareTimeoutMs} ms`;
   const occupied = stored.slots.filter(({ executors }) => executors.length > 0);
   return {
     kind: 'write',
     // Not asked for again by itself: whoever wants it knows now why it is not so.
     assignment: assignmentOf(stored, { slots: occupied, tasks: stored.tasks, revision }),
-    events: [{ kind: 'cancelled', error: toErrorRecord(error) }],
+    events: [cancelled(reason, stored)],
   };
 }
 
@@ -290,13 +289,14 @@ function cut(given: MoveInput, goal: Goal, events: readonly MoveEvent[]): MoveSt
   const { stored, nowMs } = given;
   const input = { ...given, losesState: goal.losesState };
   // What can travel may have changed since the target was set.
-  const { pieces, stayed } = settle(input, goal.slots);
+  const { pieces, stayed, isWhole } = settle(input, goal.slots);
   const version = stored.version + 1;
   const moves = movesBetween(input, pieces, version);
   const known = [...stored.slots, ...goal.slots];
   const kept = new Set([...emptySlots(stored), ...moves.map(({ from }) => keyOf(from))]);
   const slots = slotsWith(pieces, kept, known, nowMs);
-  const assignment = assignmentOf(stored, { slots, tasks: goal.tasks, revision: goal.revision });
+  const revision = isWhole ? goal.revision : stored.revision;
+  const assignment = assignmentOf(stored, { slots, tasks: goal.tasks, revision });
   const news = events.some(({ kind }) => kind === 'stayed') ? [] : stayed.map(stayedEvent(stored));
   return {
     kind: 'write',
@@ -550,6 +550,14 @@ function joined(moves: readonly TaskMove[]): readonly TaskMove[] {
     else result.push(move);
   }
   return result;
+}
+
+function cancelled(reason: string, { topologyId }: Assignment): MoveEvent {
+  const message = `the move was called off: ${reason}`;
+  return {
+    kind: 'cancelled',
+    error: toErrorRecord(new IsobarError('MOVE_CANCELLED', message, { where: topologyId })),
+  };
 }
 
 function stayedEvent(stored: Assignment): (stay: Stay) => MoveEvent {

@@ -134,7 +134,8 @@ export class TopologyMoves {
       isMovable: (task) => {
         const component = stored.tasks.find(({ first, last }) => first <= task && task <= last)?.component;
         const described = description?.components.find(({ id }) => id === component);
-        return reports.get(task)?.movable ?? (described !== undefined && canMove(described) === 'yes');
+        const reported = reports.get(task)?.movable;
+        return reported ?? (described !== undefined && canMove(described) === 'yes' ? true : undefined);
       },
       nowMs: this.#options.nowMs(),
       prepareTimeoutMs: loaded?.settings['rebalance.prepare-timeout'] ?? 0,
