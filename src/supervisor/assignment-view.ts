@@ -1,7 +1,6 @@
 /**
- * What the coordinator wants of this supervisor, as last read. Read again whenever a watch says that something may have
- * changed, and periodically, so that a missed event delays but never decides. While the coordinator is away the last
- * view stands.
+ * What the coordinator wants of this supervisor, as last read. What a watch has named is read again, and everything
+ * periodically, so that a missed event delays but never decides. While the coordinator is away the last view stands.
  */
 import type { CancelTimer, Clock, Logger } from '../base/index.js';
 import {
@@ -32,10 +31,10 @@ export interface AssignmentViewOptions {
 export class AssignmentView {
   readonly #options: AssignmentViewOptions;
   readonly #stops: (StopWatching | CancelTimer)[] = [];
-  #topologies: ReadonlyMap<string, AssignedTopology> | undefined;
+  #topologies: Map<string, AssignedTopology> | undefined;
   #desired: ReadonlyMap<number, string> = new Map();
   #refreshing: Promise<void> | undefined;
-  #isStale = false;
+  #stale: 'all' | Set<string> = new Set();
   #isClosed = false;
   readonly #known: Promise<void>;
   #tellKnown: () => void = () => undefined;
@@ -47,14 +46,15 @@ export class AssignmentView {
 
   start(): void {
     const { coordination, clock } = this.#options;
-    const refresh = (): void => void this.refresh();
+    const refresh = (ids?: readonly string[]): void => void this.refresh(ids);
+    const refreshAll = (): void => void this.refresh();
     this.#stops.push(
       coordination.watchAssignments(refresh),
       coordination.watchTopologies(refresh),
-      coordination.onReconnect(refresh),
-      clock.every(REFRESH_MS, refresh),
+      coordination.onReconnect(refreshAll),
+      clock.every(REFRESH_MS, refreshAll),
     );
-    refresh();
+    refreshAll();
   }
 
   /** Resolves once the coordinator has been read for the first time. */
@@ -83,9 +83,10 @@ export class AssignmentView {
     return this.#desired.size;
   }
 
-  /** Reads the coordinator; a call during a read makes it read once more. Never rejects. */
-  refresh(): Promise<void> {
-    this.#isStale = true;
+  /** Reads these topologies, or all; a call during a read makes it read once more. Never rejects. */
+  refresh(topologyIds?: readonly string[]): Promise<void> {
+    if (topologyIds === undefined) this.#stale = 'all';
+    else if (this.#stale !== 'all') for (const id of topologyIds) this.#stale.add(id);
     this.#refreshing ??= this.#readUntilFresh();
     return this.#refreshing;
   }
@@ -97,31 +98,64 @@ export class AssignmentView {
 
   async #readUntilFresh(): Promise<void> {
     while (this.#isStale && !this.#isClosed) {
-      this.#isStale = false;
+      // Until everything has been read once, a part of it says nothing.
+      const stale = this.#topologies === undefined ? 'all' : this.#stale;
+      this.#stale = new Set();
       try {
-        await this.#read();
+        await this.#read(stale);
       } catch (error) {
         this.#options.logger.debug('assignments.not-read', { message: String(error) });
-        this.#isStale = true;
+        void this.refresh(stale === 'all' ? undefined : [...stale]);
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
     }
-    // In the same turn as the last look at #isStale, or a change in between is lost.
+    // In the same turn as the last look at #stale, or a change in between is lost.
     this.#refreshing = undefined;
   }
 
-  async #read(): Promise<void> {
-    const { coordination, supervisorId, logger } = this.#options;
+  get #isStale(): boolean {
+    return this.#stale === 'all' || this.#stale.size > 0;
+  }
+
+  async #read(stale: 'all' | ReadonlySet<string>): Promise<void> {
+    const topologies = stale === 'all' ? await this.#readAll() : await this.#readSome(stale);
+    this.#topologies = topologies;
+    this.#desired = this.#desiredOf(topologies);
+    this.#tellKnown();
+    if (!this.#isClosed) this.#options.onChange();
+  }
+
+  async #readAll(): Promise<Map<string, AssignedTopology>> {
+    const { coordination } = this.#options;
     // In this order: an assignment that was there belongs to a topology that was there, so an absent one was removed.
     const assignments = await coordination.listAssignments();
     const records = new Map((await coordination.listTopologies()).map(({ value }) => [value.id, value]));
     const topologies = new Map<string, AssignedTopology>();
-    const desired = new Map<number, string>();
-    const since = new Map<number, number>();
     for (const assignment of assignments) {
       const record = records.get(assignment.topologyId);
-      if (record === undefined) continue;
-      topologies.set(record.id, { record, assignment });
+      if (record !== undefined) topologies.set(record.id, { record, assignment });
+    }
+    return topologies;
+  }
+
+  async #readSome(ids: ReadonlySet<string>): Promise<Map<string, AssignedTopology>> {
+    const { coordination } = this.#options;
+    const topologies = new Map(this.#topologies);
+    for (const id of ids) {
+      const assignment = await coordination.readAssignment(id);
+      const record = (await coordination.readTopology(id))?.value;
+      if (assignment === undefined || record === undefined) topologies.delete(id);
+      else topologies.set(id, { record, assignment });
+    }
+    return topologies;
+  }
+
+  /** Topology by port of this supervisor. */
+  #desiredOf(topologies: ReadonlyMap<string, AssignedTopology>): ReadonlyMap<number, string> {
+    const { supervisorId, logger } = this.#options;
+    const desired = new Map<number, string>();
+    const since = new Map<number, number>();
+    for (const { record, assignment } of topologies.values()) {
       if (isTerminal(record.phase)) continue;
       for (const { supervisor, port, startedMs } of assignment.slots) {
         if (supervisor !== supervisorId) continue;
@@ -135,9 +169,6 @@ export class AssignmentView {
         since.set(port, startedMs);
       }
     }
-    this.#topologies = topologies;
-    this.#desired = desired;
-    this.#tellKnown();
-    if (!this.#isClosed) this.#options.onChange();
+    return desired;
   }
 }
