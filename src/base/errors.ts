@@ -212,8 +212,8 @@ export const ERROR_TABLE = {
     action: 'See `isobar describe NAME`; wait until its status has changed.',
   },
   RESOURCES_NOT_HEEDED: {
-    when: 'A rebalance gives resources of components, and the cluster has no strategy that places by resources.',
-    action: 'Leave `-r` out; change the number of workers (`-n`) or executors (`-e`) instead.',
+    when: 'A rebalance gives resources of components that nobody would look at: the strategy of the cluster does not place by resources, or a resource is not known.',
+    action: 'Use `scheduling.strategy` `resource-aware` and one of the resources listed, or leave `-r` out.',
   },
   COMPONENT_NOT_FOUND: {
     when: 'A command names a component that the topology does not have.',

@@ -257,7 +257,7 @@ describe('rebalance', () => {
     ]);
   });
 
-  it('refuses resources, which no strategy would look at, and changes nothing', async () => {
+  it('refuses resources that its strategy does not look at, and changes nothing', async () => {
     const id = await cluster.submit();
     const request = { ...LIVE, workers: 3, resources: { count: { cpu: 50 } } };
     await expect(cluster.nimbus.rebalance('words', request)).rejects.toMatchObject({
@@ -266,6 +266,36 @@ describe('rebalance', () => {
         'resources of "count" would have no effect: the strategy "balanced" does not place by resources',
     });
     expect((await cluster.record(id))?.desired).toBeUndefined();
+  });
+
+  it('places by resources with a strategy that does, and refuses those that nobody knows', async () => {
+    await cluster.close();
+    cluster = await NimbusHarness.create({ 'scheduling.strategy': 'resource-aware' });
+    const machine = {
+      host: 'h',
+      rack: 'r',
+      ports: [1, 2],
+      cores: 4,
+      memoryBytes: 2 ** 34,
+      owner: 'o',
+      startedMs: 0,
+    };
+    await cluster.outside.announceSupervisor({ id: 's1', ...machine });
+    const id = await cluster.submit('words', 1);
+    await cluster.assigned(id, ({ slots }) => slots.length > 0);
+    const ask = (amounts: Readonly<Record<string, number>>, fromScratch = false) =>
+      cluster.nimbus.rebalance('words', {
+        ...LIVE,
+        preview: true,
+        fromScratch,
+        resources: { count: amounts },
+      });
+    await expect(ask({ gpu: 1 })).rejects.toMatchObject({
+      code: 'RESOURCES_NOT_HEEDED',
+      details: { found: 'gpu' },
+    });
+    expect((await ask({ cpu: 20, heap: 64 }, true)).unplacedReason).toBeNull();
+    expect((await ask({ 'cpu.pcore.percent': 500 }, true)).unplacedReason).not.toBeNull();
   });
 
   it('only says what it would do when asked for a preview', async () => {

@@ -2,6 +2,7 @@
 import { IsobarError } from '../base/index.js';
 import type { DesiredState } from '../coordination/index.js';
 import { componentNotFound } from './component-not-found.js';
+import { RESOURCE_NAMES } from '../scheduling/index.js';
 import type { PlacementChanges } from './placement-changes.js';
 import type { LifeStatus } from './status-machine.js';
 
@@ -42,6 +43,7 @@ export interface RebalanceResult {
 }
 
 const MAX_COUNT = 1_000_000;
+const RESOURCE_STRATEGY = 'resource-aware';
 
 /**
  * Checks the numbers and the names of a request.
@@ -68,7 +70,7 @@ export function checkRebalance(
 }
 
 /**
- * Refuses resources where nobody would look at them: none of the strategies of a running cluster places by resources.
+ * Refuses resources where nobody would look at them: the strategy does not place by resources, or a name is none that it knows.
  *
  * @throws RESOURCES_NOT_HEEDED
  */
@@ -76,11 +78,22 @@ export function checkResources({ resources }: Pick<RebalanceRequest, 'resources'
   const components = Object.keys(resources);
   if (components.length === 0) return;
   const names = components.map((component) => `"${component}"`).join(', ');
-  throw new IsobarError(
-    'RESOURCES_NOT_HEEDED',
-    `resources of ${names} would have no effect: the strategy "${strategy}" does not place by resources`,
-    { expected: 'no resources', found: JSON.stringify(resources), where: names },
-  );
+  if (strategy !== RESOURCE_STRATEGY) {
+    throw new IsobarError(
+      'RESOURCES_NOT_HEEDED',
+      `resources of ${names} would have no effect: the strategy "${strategy}" does not place by resources`,
+      { expected: `scheduling.strategy ${RESOURCE_STRATEGY}`, found: strategy, where: names },
+    );
+  }
+  for (const [component, amounts] of Object.entries(resources)) {
+    const unknown = Object.keys(amounts).find((name) => !RESOURCE_NAMES.includes(name));
+    if (unknown === undefined) continue;
+    throw new IsobarError(
+      'RESOURCES_NOT_HEEDED',
+      `the resource "${unknown}" of "${component}" would have no effect: nobody knows it`,
+      { expected: `one of: ${RESOURCE_NAMES.join(', ')}`, found: unknown, where: `"${component}"` },
+    );
+  }
 }
 
 /** The counts after a request, over those before it. */

@@ -51,6 +51,7 @@ export type {
   TopologyPlan,
 } from './plan-topology.js';
 export { executorLoads, planTopology } from './plan-topology.js';
+export { RESOURCE_NAMES } from './placement-rules.js';
 export type {
   DeadExecutor,
   PendingRebalance,

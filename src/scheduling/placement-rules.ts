@@ -35,3 +35,27 @@ export function requestOfSettings(settings: Settings, load = 1): RequestedResour
     offHeapMb: settings['topology.component-off-heap'] / BYTES_PER_MB,
   };
 }
+
+/** Names by which a rebalance gives what one executor asks for: Isobar's and Storm's. The processor is in % of a core, memory in MB. */
+const REQUESTS = {
+  cpu: 'cpuPercent',
+  'cpu.pcore.percent': 'cpuPercent',
+  heap: 'onHeapMb',
+  'onheap.memory.mb': 'onHeapMb',
+  'off-heap': 'offHeapMb',
+  'offheap.memory.mb': 'offHeapMb',
+} as const satisfies Readonly<Record<string, keyof RequestedResources>>;
+
+export const RESOURCE_NAMES: readonly string[] = Object.keys(REQUESTS);
+
+/** A request with these amounts in place of its own; names that are not known change nothing. */
+export function requestAfter(
+  request: RequestedResources,
+  amounts: Readonly<Record<string, number>> = {},
+): RequestedResources {
+  const changed = Object.entries(REQUESTS).flatMap(([name, field]) => {
+    const amount = amounts[name];
+    return amount === undefined ? [] : [[field, amount] as const];
+  });
+  return changed.length === 0 ? request : { ...request, ...Object.fromEntries(changed) };
+}

@@ -171,6 +171,18 @@ describe('the plan after a rebalance', () => {
       /^TOO_MANY_EXECUTORS/,
     );
   });
+
+  it('has the resources that it gives of a component, by either name, and no others change', () => {
+    const components = [component('lines', 2), component('count', 2)];
+    const of = (amounts: Readonly<Record<string, number>>, id: string) =>
+      plan(components, {}, { executors: {}, resources: { count: amounts } }).components.find(
+        (one) => one.id === id,
+      )?.resources;
+    const before = of({}, 'count');
+    expect(of({ cpu: 50, 'off-heap': 7 }, 'count')).toEqual({ ...before, cpuPercent: 50, offHeapMb: 7 });
+    expect(of({ 'onheap.memory.mb': 99, gpu: 1 }, 'count')).toEqual({ ...before, onHeapMb: 99 });
+    expect(of({ cpu: 50 }, 'lines')).toEqual(before);
+  });
 });
 
 describe('the workers of max-parallelism', () => {

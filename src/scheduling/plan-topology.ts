@@ -12,7 +12,7 @@ import { numberTasks } from './numbering.js';
 import { type ComponentCounts, exceededLimit, normaliseComponent } from './parallelism.js';
 import type { ClusterComponent, RequestedResources } from './resources.js';
 import { DEFAULT_SHARING_GROUP, slotCounts } from './slot-sharing/index.js';
-import { requestOfSettings } from './placement-rules.js';
+import { requestAfter, requestOfSettings } from './placement-rules.js';
 import { ACKER } from './system-components.js';
 
 /** What of a topology's description decides its counts and its placement. */
@@ -66,6 +66,8 @@ export interface DesiredCounts {
   readonly workers?: number;
   /** Executors by component; there will be no more than tasks. */
   readonly executors: Readonly<Record<string, number>>;
+  /** Of one executor, by component and by name as in {@link RESOURCE_NAMES}. */
+  readonly resources?: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
 const MAX_PARALLELISM = 1_000_000;
@@ -114,7 +116,10 @@ export function planTopology(
       `${desired.workers === undefined ? 'topology.workers is' : 'The workers wanted are'} ${workers}, but there are ${executors.length} executors: at most ${executors.length} workers will run.`,
     );
   }
-  const clusterComponents = clusterComponentsOf(description, tasks, settings);
+  const clusterComponents = clusterComponentsOf(description, tasks, settings).map((component) => ({
+    ...component,
+    resources: requestAfter(component.resources, desired.resources?.[component.id]),
+  }));
   return { topologyWorkers: workers, tasks, executors, components: clusterComponents, ackers, adjustments };
 }
 
