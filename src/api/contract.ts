@@ -109,6 +109,8 @@ export interface ControlRequests {
   /** What a scheduling round would start from. */
   readonly picture: { readonly body: null; readonly answer: SchedulingPicture };
   readonly describe: { readonly body: string; readonly answer: TopologyDetail };
+  /** Who holds the oldest pending row of a topology, in words; null: nobody knows. */
+  readonly holder: { readonly body: string; readonly answer: string | null };
   readonly tap: { readonly body: TapQuestion; readonly answer: TapAnswer };
   /** null: the cluster's. */
   readonly config: { readonly body: string | null; readonly answer: readonly SettingValue[] };

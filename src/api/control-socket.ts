@@ -12,6 +12,7 @@ import {
 } from '../base/index.js';
 import { blobHash, type Nimbus } from '../nimbus/index.js';
 import { CONTRACT_VERSION, type ControlRequests, type SentSubmission } from './contract.js';
+import { findHolder } from './find-holder.js';
 import { isControlRequest, parseBody } from './request-shapes.js';
 import { tapRows } from './tap-rows.js';
 
@@ -89,6 +90,7 @@ function handlersOf(nimbus: Nimbus, supervisorSocket: (supervisorId: string) => 
     list: () => nimbus.list(),
     picture: () => nimbus.picture(),
     describe: (name) => nimbus.describe(name),
+    holder: async (name) => findHolder(await nimbus.describe(name), supervisorSocket),
     tap: async (question) => tapRows(await nimbus.describe(question.name), question, supervisorSocket),
     config: (name) => nimbus.config(name),
   };

@@ -51,6 +51,7 @@ const SHAPES = {
   list: z.unknown(),
   picture: z.unknown(),
   describe: name,
+  holder: name,
   tap: z.object({
     name,
     component: z.string(),

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ChannelServer, IsobarError, serveChannels, silentLogger } from '../base/index.js';
 import { component, topology, worker } from '../cli/testing/statuses.js';
 import type { ComponentStatus, TopologyDetail, WorkerStatus } from '../nimbus/index.js';
+import { findHolder } from './find-holder.js';
 import { tapRows } from './tap-rows.js';
 
 let directory: string;
@@ -97,5 +98,32 @@ describe('rows of a component', () => {
         throw new IsobarError('USAGE', 'no such field');
       });
     await expect(tapRows(detail(), question, socket)).rejects.toMatchObject({ code: 'USAGE' });
+  });
+});
+
+describe('the holder of the oldest row', () => {
+  const pending = { component: 'lines', task: 3, ageMs: 1, row: 'position 1', heldBy: null };
+
+  function withPending(oldestPending: TopologyDetail['status']['oldestPending']): TopologyDetail {
+    const { status, ...rest } = detail();
+    return { ...rest, status: { ...status, oldestPending } };
+  }
+
+  it('is looked for in all workers, whichever can be heard', async () => {
+    const asked: unknown[] = [];
+    await supervisor('s1', () => null);
+    await supervisor('s3', (body) => {
+      asked.push(body);
+      return 'count[7] (in process for 2.0 s)';
+    });
+    expect(await findHolder(withPending({ ...pending, sequence: 99 }), socket)).toBe(
+      'count[7] (in process for 2.0 s) on s3:6702',
+    );
+    expect(asked).toEqual([{ topologyId: 'words-1-99', port: 6702, rootTask: 3, sequence: 99 }]);
+  });
+
+  it('is nobody where no row is pending, or an older worker does not say which row it is', async () => {
+    expect(await findHolder(withPending(null), socket)).toBeNull();
+    expect(await findHolder(withPending(pending), socket)).toBeNull();
   });
 });

@@ -61,7 +61,11 @@ export class ObserveCommands implements ObserveActions {
         const before = await client.ask('describe', name);
         await pause(windowMs, undefined, { signal }).catch(() => undefined);
         const after = await client.ask('describe', name);
-        const diagnosis = diagnose(before, after);
+        const seen = diagnose(before, after);
+        const { oldestPending } = seen;
+        const isHeldSomewhere = oldestPending !== null && oldestPending.heldBy === null;
+        const heldBy = isHeldSomewhere ? await client.ask('holder', name) : null;
+        const diagnosis = heldBy === null ? seen : { ...seen, oldestPending: { ...oldestPending!, heldBy } };
         this.#caller.answer(flags, whyJson(after, diagnosis), () =>
           whyLines(after, diagnosis, this.#caller.width),
         );

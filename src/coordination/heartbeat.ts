@@ -127,6 +127,8 @@ export interface OldestPending {
   readonly ageMs: number;
   /** The position of the row, or its sequence number where it has none. */
   readonly row: string;
+  /** Of its tree, at its task. Absent: not known. */
+  readonly sequence?: number;
   /** Component and task that hold it, where known. */
   readonly heldBy: string | null;
 }

@@ -1,5 +1,5 @@
-export type { SlotTap, TappedRow, TapReport, TapRequest } from './tap.js';
-export { isSlotTap, MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from './tap.js';
+export type { SlotSearch, SlotTap, TappedRow, TapReport, TapRequest } from './tap.js';
+export { isSlotSearch, isSlotTap, MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from './tap.js';
 export type { CoordinationOptions } from './connect.js';
 export { connectCoordination, isCoordinatorAway } from './connect.js';
 export type {

@@ -54,6 +54,25 @@ export interface SlotTap {
   readonly request: TapRequest;
 }
 
+/** Which row of which tree a supervisor is asked to look for in a worker. */
+export interface SlotSearch {
+  readonly topologyId: string;
+  readonly port: number;
+  readonly rootTask: number;
+  readonly sequence: number;
+}
+
+const SLOT_SEARCH = z.object({
+  topologyId: z.string(),
+  port: z.number(),
+  rootTask: z.number(),
+  sequence: z.number(),
+});
+
+export function isSlotSearch(value: unknown): value is SlotSearch {
+  return SLOT_SEARCH.safeParse(value).success;
+}
+
 const SLOT_TAP = z.object({ topologyId: z.string(), port: z.number(), request: REQUEST });
 
 export function isSlotTap(value: unknown): value is SlotTap {

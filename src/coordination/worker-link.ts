@@ -8,8 +8,9 @@
  * the file is there), `hand-over` (Handover[] → null, once they are stored).
  * Worker → supervisor events: `heartbeat` (WorkerHeartbeat), `unusable` (ErrorRecord: this topology cannot run in any
  * worker, e.g. GRAPH_MISMATCH or MODULE_MISSING_IN_WORKER).
- * Supervisor → worker requests: `tap` (TapRequest → TapReport, see tap.ts); another process of the same user asks the
- * supervisor for it (`tap` with {@link SlotTap}).
+ * Supervisor → worker requests: `tap` (TapRequest → TapReport, see tap.ts), `find-row` ({@link SlotSearch} → words
+ * or null: where a row of that tree is); another process of the same user asks the
+ * supervisor for them (`tap` with {@link SlotTap}).
  * Supervisor → worker events: `assignment` ({@link Assignment}), `handovers` (Handover[]: all that is known of the moves
  * of this topology), `phase` ({@link TopologyPhase}), `stop` (null: close
  * tasks, store positions, end within `supervisor.worker-stop-timeout`).

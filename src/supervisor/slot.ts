@@ -14,7 +14,7 @@ import {
   toErrorRecord,
   isSameProcessAlive,
 } from '../base/index.js';
-import type { SlotReport, TapRequest, WorkerHeartbeat, WorkerWelcome } from '../coordination/index.js';
+import type { SlotReport, WorkerHeartbeat, WorkerWelcome } from '../coordination/index.js';
 import {
   EMPTY_SLOT,
   planSlot,
@@ -31,7 +31,6 @@ import {
 } from './slot-plan.js';
 import { killWorkerGroup, lastLines, terminateWorker, type ProcessExit } from './worker-processes.js';
 
-const TAP_GRACE_MS = 2000;
 const END_POLL_MS = 10;
 const END_POLLS = 200;
 const DISCONNECTED_POLL_MS = 500;
@@ -152,11 +151,11 @@ export class Slot {
     if (this.#watched !== undefined) void this.#awaitEnd(this.#watched);
   }
 
-  /** Live rows of the worker. @throws CONNECTION_LOST, REQUEST_TIMEOUT, and what the worker says */
-  async tap(request: TapRequest): Promise<unknown> {
+  /** Asks the worker for something that only it knows. @throws CONNECTION_LOST, REQUEST_TIMEOUT, and what the worker says */
+  async ask(method: 'tap' | 'find-row', body: unknown, timeoutMs: number): Promise<unknown> {
     if (this.#channel === undefined)
       throw new IsobarError('CONNECTION_LOST', `the worker of port ${this.port} is not connected`);
-    return this.#channel.request('tap', request, { timeoutMs: request.windowMs + TAP_GRACE_MS });
+    return this.#channel.request(method, body, { timeoutMs });
   }
 
   isAttached(channel: Channel): boolean {

@@ -18,9 +18,12 @@ import {
   type Coordination,
   isStateCopy,
   isStateFile,
+  isSlotSearch,
   isSlotTap,
   isWorkerHeartbeat,
   type StateFile,
+  type SlotSearch,
+  type SlotTap,
   type WorkerHello,
   type WorkerWelcome,
 } from '../coordination/index.js';
@@ -33,6 +36,9 @@ import type { Blobs } from './localiser.js';
 import type { PositionFold } from './position-fold.js';
 import type { Slot } from './slot.js';
 import type { SlotWorker, WorkerTuning } from './slot-plan.js';
+
+/** For what only a worker knows; it is asked about once a second at most. */
+const WORKER_TIMEOUT_MS = 2000;
 
 export interface WorkerServerOptions {
   readonly socketPath: string;
@@ -76,7 +82,7 @@ class Conversation {
 
   async onRequest(method: string, body: unknown, channel: Channel): Promise<unknown> {
     if (method === 'hello') return this.#hello(parseHello(body), channel);
-    if (method === 'tap') return this.#tap(body);
+    if (method === 'tap' || method === 'find-row') return this.#passOn(method, body);
     if (this.#slot?.isAttached(channel) !== true) {
       throw new IsobarError('GENERATION_OUTDATED', `"${method}" came from a process that holds no slot here`);
     }
@@ -142,14 +148,18 @@ class Conversation {
   }
 
   /** Asked by a daemon: whoever reaches this socket is of the same user. */
-  #tap(body: unknown): Promise<unknown> {
-    if (!isSlotTap(body)) throw new IsobarError('USAGE', 'a tap that cannot be read');
-    const slot = this.#options.slots.get(body.port);
-    if (slot === undefined || slot.worker?.topologyId !== body.topologyId) {
-      const where = `port ${body.port}`;
-      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `${body.topologyId} has no worker there`, { where });
+  #passOn(method: 'tap' | 'find-row', body: unknown): Promise<unknown> {
+    const isReadable = method === 'tap' ? isSlotTap(body) : isSlotSearch(body);
+    if (!isReadable) throw new IsobarError('USAGE', `a "${method}" that cannot be read`);
+    // Checked just now.
+    const { topologyId, port } = body as SlotTap | SlotSearch;
+    const slot = this.#options.slots.get(port);
+    if (slot === undefined || slot.worker?.topologyId !== topologyId) {
+      const where = `port ${port}`;
+      throw new IsobarError('TOPOLOGY_NOT_ALIVE', `${topologyId} has no worker there`, { where });
     }
-    return slot.tap(body.request);
+    if (!isSlotTap(body)) return slot.ask(method, body, WORKER_TIMEOUT_MS);
+    return slot.ask(method, body.request, body.request.windowMs + WORKER_TIMEOUT_MS);
   }
 
   async #hello(hello: WorkerHello, channel: Channel): Promise<WorkerWelcome> {

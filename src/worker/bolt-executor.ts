@@ -625,6 +625,8 @@ export class BoltExecutor implements LocalTarget {
     let settled = false;
     const call = {
       sinceMs: startMs,
+      rootTask: out.rootTask,
+      rootSequence: out.rootSequence,
       fail: (reason: FailureReason): void => {
         settled = true;
         out.open = false;
@@ -737,6 +739,8 @@ export class BoltExecutor implements LocalTarget {
     );
     const call = {
       sinceMs,
+      rootTask: root.rootTask,
+      rootSequence: root.rootSequence,
       fail: (reason: FailureReason): void => {
         anchor.expired = true;
         this.#failRoot(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, reason);

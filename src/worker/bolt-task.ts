@@ -45,6 +45,9 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
   readonly openCalls = new Set<{
     readonly sinceMs: number;
+    /** The tree of the row; task 0: of none, or of several. */
+    readonly rootTask: number;
+    readonly rootSequence: number;
     readonly fail: (reason: FailureReason) => void;
   }>();
   readonly ledger: TreeLedger<'tick' | 'end'>;
@@ -196,6 +199,8 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
     };
     const call = {
       sinceMs: performance.now(),
+      rootTask: 0,
+      rootSequence: 0,
       expired: false,
       fail: (reason: FailureReason): void => {
         call.expired = true;

@@ -14,6 +14,7 @@ import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
 import { P_LAG_MS, P_TURNS } from './counters.js';
 import { CycleLevels } from './cycle-levels.js';
+import { findRow } from './find-row.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
 import { LeavingTasks } from './leaving-tasks.js';
@@ -134,6 +135,11 @@ export class ExecutorThread {
       case 'tap':
         this.#tap(message.id, message.request);
         break;
+      case 'find-row': {
+        const holder = this.#holderOf(message.rootTask, message.sequence);
+        this.#options.post({ kind: 'found-row', id: message.id, holder });
+        break;
+      }
       case 'executors':
         this.#tasks.regroup(message.ranges);
         break;
@@ -467,6 +473,7 @@ export class ExecutorThread {
           task: task.number,
           ageMs,
           row: position === undefined ? `sequence ${found.sequence}` : `position ${textOf(position)}`,
+          sequence: found.sequence,
           heldBy: this.#holderOf(task.number, found.sequence),
         };
       }
@@ -476,14 +483,7 @@ export class ExecutorThread {
 
   /** Where a row of that tree is, as far as this thread can see. */
   #holderOf(rootTask: number, sequence: number): string | null {
-    const isOf = (words: Int32Array, at: number): boolean =>
-      words[at + 3] === rootTask && words[at + 5] === sequence;
-    for (const bolt of this.#tasks.bolts) {
-      if (bolt.someQueued(isOf)) return `${bolt.component.id} (queued)`;
-    }
-    for (const link of this.#routes.links)
-      if (link.someHeld(isOf)) return `held for thread ${link.targetThread} (no credit)`;
-    return null;
+    return findRow(this.#tasks.bolts, this.#routes.links, rootTask, sequence, performance.now());
   }
 
   /** One at a time: a second one while one is open is answered at once, with nothing. */

@@ -13,6 +13,7 @@ import {
 } from '../base/index.js';
 import type {
   Handover,
+  SlotSearch,
   StateCopy,
   StateFile,
   StoredPosition,
@@ -36,6 +37,8 @@ export interface SupervisorLinkHandlers {
   onPhase(phase: TopologyPhase): void;
   /** Somebody wants to see live rows. */
   onTap(request: TapRequest): Promise<TapReport>;
+  /** Somebody wants to know where a row is. */
+  onFindRow(rootTask: number, sequence: number): Promise<string | null>;
   onStop(): void;
   /** The slot belongs to another worker now: this one must end. */
   onRefused(): void;
@@ -224,9 +227,13 @@ export class SupervisorLink {
     }
   }
 
-  #onRequest(method: string, body: unknown): Promise<TapReport> {
-    // The supervisor has looked at it.
+  /** The supervisor has looked at the bodies. */
+  #onRequest(method: string, body: unknown): Promise<unknown> {
     if (method === 'tap') return this.#handlers.onTap(body as TapRequest);
+    if (method === 'find-row') {
+      const { rootTask, sequence } = body as SlotSearch;
+      return this.#handlers.onFindRow(rootTask, sequence);
+    }
     throw new IsobarError('INTERNAL', `a worker does not answer "${method.slice(0, 100)}"`);
   }
 

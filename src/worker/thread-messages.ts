@@ -122,6 +122,13 @@ export type ToThread =
   | { readonly kind: 'expire' }
   /** Show live rows for a moment; answered with `tapped`. */
   | { readonly kind: 'tap'; readonly id: number; readonly request: TapRequest }
+  /** Where is a row of that tree? Answered with `found-row`. */
+  | {
+      readonly kind: 'find-row';
+      readonly id: number;
+      readonly rootTask: number;
+      readonly sequence: number;
+    }
   | { readonly kind: 'phase'; readonly phase: TopologyPhase }
   | { readonly kind: 'stop' };
 
@@ -150,6 +157,8 @@ export type FromThread =
   | { readonly kind: 'positions'; readonly positions: readonly StoredPosition[] }
   | { readonly kind: 'error'; readonly error: ThreadError }
   | { readonly kind: 'dead-letter-file'; readonly path: string }
+  /** Words for people; null: not in this thread. */
+  | { readonly kind: 'found-row'; readonly id: number; readonly holder: string | null }
   | {
       readonly kind: 'tapped';
       readonly id: number;

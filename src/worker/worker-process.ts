@@ -55,7 +55,8 @@ import { StateRecord } from './state-record.js';
 import { SupervisorLink } from './supervisor-link.js';
 import { componentOf, TaskBook } from './task-book.js';
 import { threadReport, type ThreadHost } from './thread-host.js';
-import { TapCollector } from './tap-collector.js';
+import { tapThreads } from './tap-threads.js';
+import { ThreadQuestions } from './thread-questions.js';
 import type { FromThread } from './thread-messages.js';
 
 const ACKER = '__acker';
@@ -67,6 +68,7 @@ const BUSY_PAUSE_MS = 1;
 const LONGEST_SLEEP_MS = 1000;
 /** Frames that a thread has no room for are offered again after 1 ms, and later each time. */
 const LONGEST_OFFER_MS = 16;
+const FIND_ROW_MS = 500;
 const QUIET_WATCH_MS = 1000;
 
 export interface WorkerProcessOptions {
@@ -96,7 +98,7 @@ export class WorkerProcess {
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
   readonly #threads: ExecutorThreads;
-  readonly #taps: TapCollector;
+  readonly #questions: ThreadQuestions;
   readonly #tasks = new TaskBook();
   readonly #routes: RouteKeeper;
   readonly #reconciler: Reconciler;
@@ -134,7 +136,8 @@ export class WorkerProcess {
         onAssignment: (assignment) => this.#onAssignment(assignment),
         onHandovers: (handovers) => this.#reconciler.learn(handovers),
         onPhase: (phase) => this.#setPhase(phase),
-        onTap: (request) => this.#taps.tap(request, description),
+        onTap: (request) => tapThreads(this.#questions, this.#loadedHosts(), request, description),
+        onFindRow: (rootTask, sequence) => this.#findRow(rootTask, sequence),
         onStop: () => void this.stop(0),
         onRefused: () => void this.stop(0),
         onPresence: (present) => {
@@ -183,7 +186,7 @@ export class WorkerProcess {
       onMessage: (host, message) => this.#onThreadMessage(host, message),
       onGone: (host, error) => this.#onThreadGone(host, error),
     });
-    this.#taps = new TapCollector(() => this.#threads.all(), options.clock);
+    this.#questions = new ThreadQuestions(options.clock);
     this.#routes = new RouteKeeper({
       ringBytes: this.#settings['messaging.ring-bytes'],
       hosts: () => this.#threads.all().filter(({ loaded }) => loaded),
@@ -350,6 +353,21 @@ export class WorkerProcess {
     });
   }
 
+  #loadedHosts(): readonly ThreadHost[] {
+    return this.#threads.all().filter(({ loaded }) => loaded);
+  }
+
+  /** Which thread holds a row of that tree. */
+  async #findRow(rootTask: number, sequence: number): Promise<string | null> {
+    const { answers } = await this.#questions.ask(
+      this.#loadedHosts(),
+      (id) => ({ kind: 'find-row', id, rootTask, sequence }),
+      FIND_ROW_MS,
+    );
+    const holders = answers.flatMap((answer) => (answer.kind === 'found-row' ? (answer.holder ?? []) : []));
+    return holders[0] ?? null;
+  }
+
   #onThreadMessage(host: ThreadHost, message: FromThread): void {
     switch (message.kind) {
       case 'loaded':
@@ -358,7 +376,8 @@ export class WorkerProcess {
         this.#routes.schedule();
         break;
       case 'tapped':
-        this.#taps.onTapped(host, message);
+      case 'found-row':
+        this.#questions.onAnswer(host, message);
         break;
       case 'unusable':
         this.#logger.error('thread.unusable', { error: message.error });

@@ -27,8 +27,14 @@ const sink = bolt({
     };
   },
 });
-export default topology('numbers', (b) => {
-  b.bolt('sink', sink, { parallelism: 2 }).shuffle(b.spout('numbers', numbers));
+const slow = bolt({
+  takes: { n: t.int32 },
+  process: ({ n }) => (n === 3 ? new Promise((resolve) => setTimeout(resolve, 600_000)) : undefined),
+});
+export default topology('numbers', { 'topology.message-timeout': '10m' }, (b) => {
+  const source = b.spout('numbers', numbers);
+  b.bolt('sink', sink, { parallelism: 2 }).shuffle(source);
+  b.bolt('slow', slow, { parallelism: 2 }).fields(source, ['n']);
 });
 `;
 
@@ -125,6 +131,9 @@ describe('a running topology', () => {
       executors: 2,
     });
     expect(components.every(({ rowsPerSecond }) => Number(rowsPerSecond) > 0)).toBe(true);
+    const [{ oldestPending }] = why.answers as [Record<'oldestPending', Record<string, unknown>>];
+    expect(oldestPending).toMatchObject({ component: 'numbers', row: 'position 4' });
+    expect(oldestPending['heldBy']).toMatch(/^slow\[\d\] \(in process for \d+\.\d s\)/);
     expect(errors[0]).toMatchObject({ component: 'sink', code: 'USER_CODE_FAILED', message: 'no sevens' });
     expect(await ask('why', 'numbres')).toMatchObject({ code: 1, answers: [{ code: 'TOPOLOGY_NOT_ALIVE' }] });
     expect(await ask('why', 'numbers', '--window', '1ms')).toMatchObject({
