@@ -233,6 +233,11 @@ export const ERROR_TABLE = {
     when: 'The stored code of a topology is missing or damaged.',
     action: 'Submit the topology again; other topologies are not affected.',
   },
+  TEST_NOT_ENDED: {
+    when: 'In a test with isobar/testing, what was waited for did not come about before nothing was left to do.',
+    action:
+      'End or resume the sources, and look at the errors and the pending rows that the message names; raise `limit` if it only takes longer.',
+  },
   GRAPH_MISMATCH: {
     when: 'The graph that a worker rebuilt differs from the submitted description.',
     action: 'Build from constants and settings only, so that every worker builds the same graph.',

@@ -40,6 +40,24 @@ export function isDefinition(value: unknown): value is Definition {
   return typeof value === 'object' && value !== null && COMPONENT in value && value[COMPONENT] === 1;
 }
 
+/** A spout of streams that are described already, without checks. */
+export function describedSpout(
+  streams: readonly StreamDescription[],
+  runtime: RuntimeSpout,
+): Definition<RuntimeSpout> {
+  const shape: ComponentShape = {
+    kind: 'spout',
+    streams: [...streams],
+    inputs: [],
+    stateful: false,
+    movable: false,
+    tickMs: null,
+    manual: false,
+    unordered: false,
+  };
+  return { [COMPONENT]: 1, shape, runtime };
+}
+
 /** A definition under inspection: the object that the user wrote, and what is wrong with it. */
 export class Inspection {
   readonly faults: TopologyFault[] = [];

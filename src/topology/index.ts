@@ -2,7 +2,8 @@ export { bolt } from './bolt.js';
 export type { BoltDefinition } from './bolt.js';
 export type { BoltHandlers, BoltOut, BoltParts, Duration, ManualEmitOptions } from './bolt-parts.js';
 export { canonicalDescription } from './canonical.js';
-export { isPromiseLike } from './definition.js';
+export { describedSpout, isDefinition, isPromiseLike } from './definition.js';
+export type { Definition } from './definition.js';
 export { DEFAULT_STREAM } from './description.js';
 export type {
   ComponentDescription,

@@ -288,7 +288,7 @@ export class BoltExecutor implements LocalTarget {
   /** Runs rows until the budget is spent, the queues are empty or a gate is closed; returns how many. */
   run(budgetRows: number): number {
     if (this.#queue.size === 0 && this.#cycleQueue.size === 0) return 0;
-    const startMs = performance.now();
+    const startMs = this.#context.options.clock.nowMs();
     let done = 0;
     while (done < budgetRows) {
       if (isBlocked(this.#gates)) break;
@@ -298,11 +298,12 @@ export class BoltExecutor implements LocalTarget {
       else break;
       if (!this.#takeHead(queue)) break;
       done++;
-      if ((done & this.#checkMask) === 0 && performance.now() - startMs > RUN_BUDGET_MS) break;
+      if ((done & this.#checkMask) === 0 && this.#context.options.clock.nowMs() - startMs > RUN_BUDGET_MS)
+        break;
     }
     this.#grantTaken();
     if (done > 0) {
-      const spentMs = performance.now() - startMs;
+      const spentMs = this.#context.options.clock.nowMs() - startMs;
       const perRowMs = spentMs / done;
       this.#addTo(C_BUSY_MS, spentMs);
       this.#checkMask = perRowMs > 0.02 ? 0 : 31;
@@ -482,7 +483,7 @@ export class BoltExecutor implements LocalTarget {
     out.begin(rootTask, rootGeneration, rootSequence, several, !isExtra);
     const executed = ++task.counters[C_EXECUTED]!;
     const sampled = (executed & EXECUTE_SAMPLE_MASK) === 0;
-    const startMs = sampled ? performance.now() : 0;
+    const startMs = sampled ? this.#context.options.clock.nowMs() : 0;
     const progress = this.#context.options.progress;
     progress[P_TASK] = task.number;
     progress[P_IN_CALL] = IN_PROCESS;
@@ -509,12 +510,12 @@ export class BoltExecutor implements LocalTarget {
         this.#orderKey(subscription, row, sourceTask),
         edgeHigh,
         edgeLow,
-        performance.now(),
+        this.#context.options.clock.nowMs(),
       );
       return true;
     }
     out.open = false;
-    if (sampled) task.sketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    if (sampled) task.sketch[sketchBucket((this.#context.options.clock.nowMs() - startMs) * 1000)]!++;
     task.counters[C_ACKED]!++;
     if (rootTask !== 0) {
       if (several === null) {
@@ -572,7 +573,7 @@ export class BoltExecutor implements LocalTarget {
         this.#finish(task, key);
         return;
       }
-      const startMs = performance.now();
+      const startMs = this.#context.options.clock.nowMs();
       const out = new BoltOut(task);
       out.begin(rootTask, rootGeneration, rootSequence, several, hasCycleToken);
       task.counters[C_EXECUTED]!++;
@@ -658,7 +659,7 @@ export class BoltExecutor implements LocalTarget {
     startMs: number,
   ): void {
     out.open = false;
-    task.sketch[sketchBucket((performance.now() - startMs) * 1000)]!++;
+    task.sketch[sketchBucket((this.#context.options.clock.nowMs() - startMs) * 1000)]!++;
     if (anchor !== null) return;
     task.counters[C_ACKED]!++;
     if (out.rootTask === 0) return;

@@ -198,7 +198,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
       context.options.wake();
     };
     const call = {
-      sinceMs: performance.now(),
+      sinceMs: context.options.clock.nowMs(),
       rootTask: 0,
       rootSequence: 0,
       expired: false,

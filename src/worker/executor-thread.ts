@@ -56,6 +56,7 @@ export class ExecutorThread {
   readonly #context: ThreadContext;
   readonly #options: ExecutorThreadOptions;
   readonly #doorbell: Doorbell;
+  readonly #clock: Clock;
   readonly #tasks: ThreadTasks;
   readonly #routes: ThreadRoutes;
   readonly #cycleLevels: CycleLevels;
@@ -65,9 +66,14 @@ export class ExecutorThread {
   #stopping = false;
   #wakeRequested = false;
   #isFlushAsked = false;
+  /** All that was to be sent in the last turn has been. */
+  #isFlushed = true;
+  #lastFlushMs = 0;
+  readonly #flushMs: number;
+  #turns = 0;
   #drainOrigin: number | null = null;
   #nextMaintenanceMs = 0;
-  #maintainedMs = performance.now();
+  #maintainedMs: number;
   /** Nothing has happened since the last maintenance, and nothing is pending. */
   #isCalm = false;
   #lastReport = '';
@@ -88,6 +94,9 @@ export class ExecutorThread {
   constructor(options: ExecutorThreadOptions) {
     this.#options = options;
     this.#start = options.start;
+    this.#clock = options.clock;
+    this.#maintainedMs = options.clock.nowMs();
+    this.#flushMs = options.context.options.settings['messaging.flush-interval'];
     this.#context = options.context;
     this.#userCounters = options.factory.userCounters;
     this.#doorbell = new Doorbell(options.start.doorbell);
@@ -159,7 +168,7 @@ export class ExecutorThread {
         this.#isFlushAsked = true;
         break;
       case 'finish-task':
-        this.#leaving.finish(message, performance.now());
+        this.#leaving.finish(message, this.#clock.nowMs());
         break;
       case 'keep-task':
         this.#leaving.keep(message.task);
@@ -172,7 +181,7 @@ export class ExecutorThread {
         this.#replayUnmovedSoon();
         break;
       case 'suspect':
-        this.#markAll(performance.now() - this.#context.options.settings['topology.message-timeout']);
+        this.#markAll(this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout']);
         break;
       case 'expire':
         this.#expireTrees();
@@ -192,69 +201,87 @@ export class ExecutorThread {
 
   /** Runs until told to stop, then closes every task. Rejects only when a promise of the thread itself is broken. */
   async run(): Promise<void> {
-    const flushMs = this.#context.options.settings['messaging.flush-interval'];
-    let lastFlushMs = 0;
-    let lastYieldMs = performance.now();
+    let lastYieldMs = this.#clock.nowMs();
     let hasWorked = true;
-    let turn = 0;
     while (!this.#stopping) {
-      const turnMs = performance.now();
-      this.#context.turnMs = turnMs;
-      this.#progress[P_TURNS]!++;
-      this.#wakeRequested = false;
-      this.#tasks.renew();
-      let work = this.#drain();
-      // Executors that may fill the same receiver go first in turn, or the others would find its gate closed for ever.
-      turn++;
-      for (const bolts of this.#tasks.boltsByDepth)
-        for (let i = 0; i < bolts.length; i++)
-          work += bolts[(turn + i) % bolts.length]!.run(BOLT_BUDGET_ROWS);
-      const { spouts } = this.#tasks;
-      for (let i = 0; i < spouts.length; i++)
-        work += spouts[(turn + i) % spouts.length]!.run(SPOUT_BUDGET_ROWS);
-      if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
-      this.#replayUnmovedIfDue(turnMs);
-      work += this.#runDue(turnMs);
-      this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, false);
-      this.#leaving.advance(turnMs);
-      const nowMs = performance.now();
-      let flushed = true;
-      if (work === 0 || nowMs - lastFlushMs >= flushMs) {
-        flushed = this.#flush();
-        lastFlushMs = nowMs;
-        if (flushed && this.#isFlushAsked) {
-          this.#isFlushAsked = false;
-          this.#options.post({ kind: 'flushed' });
-        }
-      }
-      if (work > 0) {
-        this.#noteActivity();
-        hasWorked = true;
-      }
+      const work = this.turn();
+      const nowMs = this.#clock.nowMs();
       if (work === 0) {
-        await this.#idle(flushed, hasWorked);
+        await this.#idle(hasWorked);
         hasWorked = false;
-        lastYieldMs = performance.now();
-      } else if (nowMs - lastYieldMs >= YIELD_MS) {
+        lastYieldMs = this.#clock.nowMs();
+      } else {
+        hasWorked = true;
+        if (nowMs - lastYieldMs < YIELD_MS) continue;
         await immediate();
-        lastYieldMs = performance.now();
+        lastYieldMs = this.#clock.nowMs();
         this.#progress[P_LAG_MS] = Math.round(lastYieldMs - nowMs);
       }
     }
-    await this.#close();
+    await this.close();
   }
 
-  async #idle(flushed: boolean, hasWorked: boolean): Promise<void> {
+  /** One turn through everything that may have work; returns how much was done. */
+  turn(): number {
+    const turnMs = this.#clock.nowMs();
+    this.#context.turnMs = turnMs;
+    this.#progress[P_TURNS]!++;
+    this.#wakeRequested = false;
+    this.#tasks.renew();
+    let work = this.#drain();
+    // Executors that may fill the same receiver go first in turn, or the others would find its gate closed for ever.
+    const turn = ++this.#turns;
+    for (const bolts of this.#tasks.boltsByDepth)
+      for (let i = 0; i < bolts.length; i++) work += bolts[(turn + i) % bolts.length]!.run(BOLT_BUDGET_ROWS);
+    const { spouts } = this.#tasks;
+    for (let i = 0; i < spouts.length; i++)
+      work += spouts[(turn + i) % spouts.length]!.run(SPOUT_BUDGET_ROWS);
+    if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
+    this.#replayUnmovedIfDue(turnMs);
+    work += this.#runDue(turnMs);
+    this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, false);
+    this.#leaving.advance(turnMs);
+    const nowMs = this.#clock.nowMs();
+    this.#isFlushed = true;
+    if (work === 0 || nowMs - this.#lastFlushMs >= this.#flushMs) {
+      this.#isFlushed = this.#flush();
+      this.#lastFlushMs = nowMs;
+      if (this.#isFlushed && this.#isFlushAsked) {
+        this.#isFlushAsked = false;
+        this.#options.post({ kind: 'flushed' });
+      }
+    }
+    if (work > 0) this.#noteActivity();
+    return work;
+  }
+
+  /** Something has asked for another turn, or has come, since the last one began. */
+  get isWoken(): boolean {
+    return this.#wakeRequested || this.#hasInput();
+  }
+
+  /** A promise of user code is open: what goes on does so without a turn. */
+  get isAwaiting(): boolean {
+    return (
+      this.#tasks.isAwaiting ||
+      this.#tasks.bolts.some(
+        ({ component, tasks }) => !component.manual && tasks.some(({ openCalls }) => openCalls.size > 0),
+      ) ||
+      this.#tasks.spouts.some(({ tasks }) => tasks.some(({ source }) => source.isWaiting))
+    );
+  }
+
+  async #idle(hasWorked: boolean): Promise<void> {
     if (hasWorked) {
       // Under load the next batch is often about to arrive, and falling asleep costs more than looking again.
       await immediate();
       if (this.#stopping || this.#wakeRequested || this.#hasInput()) return;
     }
     // What could not be flushed waits for credit or for space in a ring: both ring the bell, so looking again is a precaution.
-    const longestMs = flushed ? CALM_MS : this.#blockedMs;
-    this.#blockedMs = flushed ? SHORTEST_SLEEP_MS : Math.min(2 * this.#blockedMs, LONGEST_BLOCKED_MS);
+    const longestMs = this.#isFlushed ? CALM_MS : this.#blockedMs;
+    this.#blockedMs = this.#isFlushed ? SHORTEST_SLEEP_MS : Math.min(2 * this.#blockedMs, LONGEST_BLOCKED_MS);
     // Rounded up: a timer cuts fractions, and waking up twice for one thing costs twice.
-    const dueMs = Math.ceil(this.#nextDueMs() - performance.now());
+    const dueMs = Math.ceil(this.nextDueMs - this.#clock.nowMs());
     const hasSlept = await this.#doorbell.sleep(
       Math.max(SHORTEST_SLEEP_MS, Math.min(longestMs, dueMs)),
       () => this.#stopping || this.#wakeRequested || this.#hasInput(),
@@ -266,7 +293,7 @@ export class ExecutorThread {
   #noteActivity(): void {
     if (!this.#isCalm) return;
     this.#isCalm = false;
-    this.#nextMaintenanceMs = Math.min(this.#nextMaintenanceMs, performance.now() + MAINTENANCE_MS);
+    this.#nextMaintenanceMs = Math.min(this.#nextMaintenanceMs, this.#clock.nowMs() + MAINTENANCE_MS);
   }
 
   #hasInput(): boolean {
@@ -274,7 +301,20 @@ export class ExecutorThread {
     return false;
   }
 
-  #nextDueMs(): number {
+  /** Asks sources that had nothing again, without a rest. */
+  askSources(): void {
+    for (const { tasks } of this.#tasks.spouts) for (const { source } of tasks) source.askNow();
+  }
+
+  /** A manual bolt holds rows that it has not answered for. */
+  get isHolding(): boolean {
+    return this.#tasks.bolts.some(
+      ({ component, tasks }) => component.manual && tasks.some(({ openCalls }) => openCalls.size > 0),
+    );
+  }
+
+  /** When a turn is due although nothing happens, ms of the clock. */
+  get nextDueMs(): number {
     let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs, this.#replayUnmovedMs);
     for (const bolt of this.#tasks.bolts) due = Math.min(due, bolt.nextTickMs);
     for (const spout of this.#tasks.spouts) due = Math.min(due, spout.retryAtMs);
@@ -332,7 +372,7 @@ export class ExecutorThread {
   }
 
   #markAll(openedByMs = Infinity): void {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     for (const { tasks } of this.#executors)
       for (const { ledger } of tasks) ledger.markAll(nowMs, openedByMs);
   }
@@ -343,7 +383,7 @@ export class ExecutorThread {
    */
   #replayUnmovedSoon(): void {
     const quietMs = this.#context.options.settings['replay.quiet-time'];
-    if (this.#context.routesStand) this.#replayUnmovedMs = performance.now() + Math.min(UNMOVED_MS, quietMs);
+    if (this.#context.routesStand) this.#replayUnmovedMs = this.#clock.nowMs() + Math.min(UNMOVED_MS, quietMs);
   }
 
   #replayUnmovedIfDue(nowMs: number): void {
@@ -355,7 +395,7 @@ export class ExecutorThread {
 
   #expireTrees(): void {
     if (!this.#context.routesStand) return;
-    const openedBefore = performance.now() - this.#context.options.settings['topology.message-timeout'];
+    const openedBefore = this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout'];
     for (const executor of [...this.#tasks.spouts, ...this.#tasks.bolts]) {
       for (const task of executor.tasks) {
         const expired: number[] = [];
@@ -374,7 +414,7 @@ export class ExecutorThread {
   }
 
   #replayLost(standAgain: boolean): void {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     const quietMs = this.#context.options.settings['replay.quiet-time'];
     for (const spout of this.#tasks.spouts)
       for (const task of spout.tasks) task.replayLost(nowMs, standAgain);
@@ -483,7 +523,7 @@ export class ExecutorThread {
 
   /** Where a row of that tree is, as far as this thread can see. */
   #holderOf(rootTask: number, sequence: number): string | null {
-    return findRow(this.#tasks.bolts, this.#routes.links, rootTask, sequence, performance.now());
+    return findRow(this.#tasks.bolts, this.#routes.links, rootTask, sequence, this.#clock.nowMs());
   }
 
   /** One at a time: a second one while one is open is answered at once, with nothing. */
@@ -499,7 +539,7 @@ export class ExecutorThread {
       request,
       firstTask: tasks.first,
       lastTask: tasks.last,
-      nowMs: performance.now(),
+      nowMs: this.#clock.nowMs(),
       wallMs: () => clock.wallMs(),
     });
     context.tap = tap;
@@ -509,7 +549,8 @@ export class ExecutorThread {
     });
   }
 
-  async #close(): Promise<void> {
+  /** Closes every task; the last call. */
+  async close(): Promise<void> {
     this.#flush();
     this.#postPositions();
     await this.#tasks.closeAll();

@@ -435,7 +435,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       return;
     }
     row.sampled = (this.#emits++ & LATENCY_SAMPLE_MASK) === 0;
-    const sequence = this.ledger.reserve(row, row.sampled ? performance.now() : context.turnMs);
+    const sequence = this.ledger.reserve(row, row.sampled ? context.options.clock.nowMs() : context.turnMs);
     cause.rootTask = this.number;
     cause.rootGeneration = this.generation;
     cause.rootSequence = sequence;
@@ -453,7 +453,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   #onComplete(row: SpoutRow, openedMs: number): void {
     this.counters[C_ACKED]!++;
-    if (row.sampled) this.#completeSketch[sketchBucket((performance.now() - openedMs) * 1000)]!++;
+    if (row.sampled)
+      this.#completeSketch[sketchBucket((this.context.options.clock.nowMs() - openedMs) * 1000)]!++;
     this.#finish(row);
   }
 

@@ -99,12 +99,17 @@ export class SpoutSource {
     return this.#pauseUntilMs > this.#options.clock.nowMs() ? this.#pauseUntilMs : Infinity;
   }
 
+  /** A promise of its own is open. */
+  get isWaiting(): boolean {
+    return this.#waiting;
+  }
+
   /** A low-level source that is told of failures can emit its rows again itself. */
   get hearsOfFailures(): boolean {
     return this.#lowLevel?.fail !== undefined;
   }
 
-  /** Since when the promise of `open` has been open (`performance.now()`, ms); null: it is not. */
+  /** Since when the promise of `open` has been open (ms, by the clock); null: it is not. */
   get openingSinceMs(): number | null {
     return this.#openingSinceMs;
   }
@@ -140,7 +145,7 @@ export class SpoutSource {
         const { spout, context } = this.#options;
         const opened = this.#options.inCall('open', () => spout.open!(context, this.#from));
         if (isPromiseLike(opened)) {
-          this.#openingSinceMs = performance.now();
+          this.#openingSinceMs = context.clock.nowMs();
           this.#waitFor(opened, (source) => {
             this.#lowLevel = source;
             // Nobody had it when the task was closed.
@@ -242,6 +247,11 @@ export class SpoutSource {
   }
 
   /** What an idle source waited for may just have happened. */
+  /** There may be something now. */
+  askNow(): void {
+    if (this.#idle) this.#pauseUntilMs = this.#options.clock.nowMs();
+  }
+
   #askSoon(): void {
     if (!this.#idle) return;
     this.#restMs = SHORTEST_REST_MS;

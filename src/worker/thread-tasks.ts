@@ -385,9 +385,14 @@ export class ThreadTasks {
     }
   }
 
+  /** A call of a start or an end is open. */
+  get isAwaiting(): boolean {
+    return this.#openCalls.size > 0;
+  }
+
   /** Runs a call and lists it as open until its promise settles. */
   async #whileOpen<T>(call: Omit<OpenCall, 'sinceMs'>, run: () => Promise<T>): Promise<T> {
-    const open = { ...call, sinceMs: performance.now() };
+    const open = { ...call, sinceMs: this.#options.factory.context.options.clock.nowMs() };
     this.#openCalls.add(open);
     try {
       return await run();

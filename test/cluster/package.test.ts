@@ -157,6 +157,21 @@ describe('beside a file of a user, the installed command', () => {
     expect(code).toBe(3);
   });
 
+  it('has isobar/testing for tests of topologies', async () => {
+    writeFileSync(
+      join(folder, 'check.mjs'),
+      `import { bolt, t } from 'isobar';
+import { driveBolt } from 'isobar/testing';
+const twice = bolt({ takes: { n: t.int32 }, emits: { n: t.int32 }, process: ({ n }, out) => out.emit({ n: 2 * n }) });
+const driver = driveBolt(twice);
+console.log(JSON.stringify((await driver.process({ n: 21 })).emitted));
+await driver.close();
+`,
+    );
+    const ended = await run(process.execPath, ['check.mjs']);
+    expect(ended).toEqual({ code: 0, stdout: '[{"stream":"default","row":{"n":42}}]\n', stderr: '' });
+  });
+
   it('has types that the compiler and editors find by themselves', async () => {
     const flags = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node'];
     expect(await run(join(folder, 'node_modules/.bin/tsc'), [...flags, 'app.ts'])).toMatchObject({
