@@ -215,7 +215,12 @@ export class Rounds {
       return picturedTopology(known, this.#roundTopology(known, known.loaded), nowMs) ?? [];
     });
     const supervisors = this.#supervisors(scope);
-    return { nowMs, settings: picturedSettings(settings), supervisors, topologies };
+    const { listedUntilMs, hosts } = this.#blacklist;
+    const listed = [...listedUntilMs].flatMap(([id, untilMs]) =>
+      untilMs > nowMs ? (hosts.get(id) ?? []) : [],
+    );
+    const blacklistedHosts = settings['scheduling.blacklist'] ? [...new Set(listed)].sort() : [];
+    return { nowMs, settings: picturedSettings(settings), supervisors, blacklistedHosts, topologies };
   }
 
   /**

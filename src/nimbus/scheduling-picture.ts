@@ -39,6 +39,8 @@ export interface SchedulingPicture {
   readonly settings: RawSettings;
   /** With the slots that these topologies may have; slots of topologies that are being removed are left out. */
   readonly supervisors: readonly RoundSupervisor[];
+  /** Hosts on which nothing new is placed for now. */
+  readonly blacklistedHosts: readonly string[];
   /** Those that are placed. */
   readonly topologies: readonly PicturedTopology[];
 }

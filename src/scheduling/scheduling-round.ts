@@ -172,9 +172,12 @@ export function clusterTopologyOf({
   facts,
 }: Pick<RoundTopology, 'id' | 'plan' | 'settings' | 'facts'>): ClusterTopology {
   const sharing = settings['scheduling.slot-sharing'];
+  const given = factsOfSettings(settings);
   return {
-    ...factsOfSettings(settings),
+    ...given,
     ...facts,
+    // What nobody says of a topology is as the settings say.
+    ...(facts?.rules === undefined ? {} : { rules: { ...given.rules, ...facts.rules } }),
     id,
     workers: plan.topologyWorkers,
     executors: plan.executors,

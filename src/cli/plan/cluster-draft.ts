@@ -43,6 +43,7 @@ export interface ClusterDraft {
   readonly notes: readonly string[];
   readonly atMs?: number;
   readonly silentSlots?: readonly string[];
+  readonly blacklistedHosts?: readonly string[];
   /** When supervisors offer their slots, by id, ms after the start of a timeline. */
   readonly offersAtMs?: ReadonlyMap<string, number>;
 }
@@ -74,6 +75,7 @@ export function mergeDrafts(drafts: readonly ClusterDraft[], faults: InputFaults
     topologies,
     notes: drafts.flatMap(({ notes }) => notes),
     offersAtMs: new Map(drafts.flatMap((draft) => [...(draft.offersAtMs ?? [])])),
+    blacklistedHosts: drafts.flatMap((draft) => draft.blacklistedHosts ?? []),
     silentSlots: drafts.flatMap((draft) => draft.silentSlots ?? []),
     ...(atMs === undefined ? {} : { atMs }),
   };

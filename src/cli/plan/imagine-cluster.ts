@@ -78,7 +78,14 @@ export function toImagined(
   }
   if (faults.count > before || cluster === undefined || changed === undefined) return undefined;
   const nowMs = draft.atMs ?? VIRTUAL_NOW_MS;
-  const common = { nowMs, supervisors: draft.supervisors, silentSlots: new Set(draft.silentSlots) };
+  const { blacklistedHosts = [] } = draft;
+  const blacklist = blacklistedHosts.length === 0 ? {} : { blacklistedHosts: new Set(blacklistedHosts) };
+  const common = {
+    nowMs,
+    supervisors: draft.supervisors,
+    silentSlots: new Set(draft.silentSlots),
+    ...blacklist,
+  };
   return {
     original: { ...common, settings: cluster, topologies: originals },
     changed: { ...common, settings: changed, topologies: changes },

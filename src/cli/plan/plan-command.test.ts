@@ -71,7 +71,15 @@ describe('isobar plan', () => {
   });
 
   it('compares strategies on the same numbers, within 80 columns', async () => {
-    const { out } = await run({ 'c.json': small }, { compare: 'balanced,even,resource-aware' });
+    const { out } = await run(
+      {
+        'c.json': {
+          ...small,
+          supervisors: three.map((one) => ({ ...one, cpuPercent: 400, memoryMb: 4000 })),
+        },
+      },
+      { compare: 'balanced,even,resource-aware' },
+    );
     expect(out.split('\n').every((line) => line.length <= 80)).toBe(true);
     expect(out).toContain('BALANCED');
     expect(out).toMatch(/largest {2,}– +4 \(optimal\) +4 \(optimal\) +12/);
@@ -103,6 +111,12 @@ describe('isobar plan', () => {
         '    rule  memory: its memory is too small: add a machine, or lower the request',
       ].join('\n'),
     );
+  });
+
+  it('says that machines do not tell what they offer where the strategy asks for that', async () => {
+    const { code, out } = await run({ 'c.json': small }, { strategy: 'resource-aware' });
+    expect(code).toBe(1);
+    expect(out).toContain('3 of 3 machines; give cpuPercent and memoryMb');
   });
 
   it('says that an empty cluster is empty', async () => {

@@ -72,6 +72,14 @@ describe('readClusterFile', () => {
     ]);
   });
 
+  it('leaves to the settings what an executor asks for, and the largest heap, where the file says nothing', () => {
+    const { changed } = read({ topologies: [{ id: 't', ackers: 0, components: [spout] }] });
+    const { snapshot } = planCluster(changed, { strategy: 'balanced', maxRounds: 1 });
+    const [{ components, rules } = {}] = snapshot.topologies;
+    expect(components![0]!.resources.onHeapMb).toBeGreaterThan(0);
+    expect(rules!.workerMaxHeapMb).toBeGreaterThan(0);
+  });
+
   it('reports all faults at once, each with its path, what was expected and what was found', () => {
     expect(
       faultsOf({

@@ -23,6 +23,7 @@ import {
 import { type InputFaults, Words } from './input-faults.js';
 
 const FIRST_PORT = 6700;
+const NO_RESOURCES = { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 };
 /** What Storm takes for one acker. */
 const ACKER: RequestedResources = { cpuPercent: 10, onHeapMb: 128, offHeapMb: 0 };
 
@@ -194,7 +195,7 @@ function plannable(
   where: string,
   faults: InputFaults,
 ): { readonly topology: PlannableTopology; readonly settings: RawSettings } | undefined {
-  const { id, name = id, components, description, defaults = {}, ackerResources = {} } = entry;
+  const { id, name = id, components, description, defaults = {}, ackerResources } = entry;
   if ((components === undefined) === (description === undefined)) {
     const found = new Words(components === undefined ? 'neither' : 'both');
     faults.add(where, 'either components or a description', found);
@@ -214,10 +215,12 @@ function plannable(
     }
   }
   checkComponents(components, where, faults);
+  const own = components.map((component) => toComponent(component, defaults));
+  const isSaid = ackerResources !== undefined || own.some(({ resources }) => resources !== undefined);
   const topology = {
     name,
-    components: components.map((component) => toComponent(component, defaults)),
-    ackerResources: { ...ACKER, ...ackerResources },
+    components: own,
+    ...(isSaid ? { ackerResources: { ...ACKER, ...ackerResources } } : {}),
   };
   return { topology, settings: {} };
 }
@@ -228,10 +231,12 @@ function toComponent(
 ): PlannableComponent {
   const { id, kind, parallelism, tasks = null, maxTaskParallelism, generic, inputs = [] } = component;
   const { load, slotSharingGroup, coLocationGroup, stateful = false, movable = false } = component;
+  const asked = { ...defaults, ...given(component) };
+  // Without a word about resources the settings say what an executor asks for.
+  const isSaid = Object.keys(asked).length > 0 || generic !== undefined;
   const resources: RequestedResources = {
-    cpuPercent: component.cpuPercent ?? defaults.cpuPercent ?? 0,
-    onHeapMb: component.onHeapMb ?? defaults.onHeapMb ?? 0,
-    offHeapMb: component.offHeapMb ?? defaults.offHeapMb ?? 0,
+    ...NO_RESOURCES,
+    ...asked,
     ...(generic === undefined ? {} : { generic }),
   };
   return {
@@ -242,11 +247,23 @@ function toComponent(
     stateful,
     movable,
     subscriptions: inputs.map(({ from, grouping }) => ({ source: from, grouping: { kind: grouping } })),
-    resources,
+    ...(isSaid ? { resources } : {}),
     ...(maxTaskParallelism == null ? {} : { maxTasks: maxTaskParallelism }),
     ...(load === undefined ? {} : { load }),
     ...(slotSharingGroup === undefined ? {} : { slotSharingGroup }),
     ...(coLocationGroup === undefined ? {} : { coLocationGroup }),
+  };
+}
+
+function given({
+  cpuPercent,
+  onHeapMb,
+  offHeapMb,
+}: ComponentEntry): Partial<Record<keyof typeof NO_RESOURCES, number>> {
+  return {
+    ...(cpuPercent === undefined ? {} : { cpuPercent }),
+    ...(onHeapMb === undefined ? {} : { onHeapMb }),
+    ...(offHeapMb === undefined ? {} : { offHeapMb }),
   };
 }
 

@@ -12,6 +12,7 @@ const shared = { tasks: null, stateful: false, movable: true, tickMs: null, manu
 const picture: SchedulingPicture = {
   nowMs: 1e12,
   settings: {},
+  blacklistedHosts: [],
   supervisors: ['a', 'b'].map((id) => ({ id, host: id, ports: [1, 2] })),
   topologies: [
     {
@@ -80,6 +81,17 @@ function plan(from: SchedulingPicture, given: GivenSettings = { all: {}, byTopol
 describe('runningDraft', () => {
   it('is a cluster in which nothing changes while nobody changes it', () => {
     expect(plan(picture)).toMatchObject({ rounds: 0, isSettled: true, moves: [], lacks: [] });
+  });
+
+  it('places nothing new on hosts that are blacklisted', () => {
+    const [topology] = picture.topologies;
+    const fresh = { ...picture, blacklistedHosts: ['b'], topologies: [{ ...topology!, stored: null }] };
+    const { after, warnings } = plan(fresh);
+    expect(after.machines.map(({ id, executors }) => [id, executors])).toEqual([
+      ['a', 4],
+      ['b', 0],
+    ]);
+    expect(warnings.map(({ rule, subject }) => [rule, subject])).toContainEqual(['blacklisted', 'b']);
   });
 
   it('moves what a silent worker had', () => {

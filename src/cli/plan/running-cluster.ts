@@ -2,7 +2,13 @@
 import type { SchedulingPicture } from '../../api/index.js';
 import type { ClusterDraft, TopologyDraft } from './cluster-draft.js';
 
-export function runningDraft({ nowMs, settings, supervisors, topologies }: SchedulingPicture): ClusterDraft {
+export function runningDraft({
+  nowMs,
+  settings,
+  supervisors,
+  blacklistedHosts,
+  topologies,
+}: SchedulingPicture): ClusterDraft {
   return {
     settings,
     supervisors,
@@ -20,6 +26,7 @@ export function runningDraft({ nowMs, settings, supervisors, topologies }: Sched
       };
     }),
     notes: [],
+    blacklistedHosts,
     atMs: nowMs,
     silentSlots: topologies.flatMap((one) => one.silentSlots),
   };

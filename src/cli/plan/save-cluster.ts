@@ -32,7 +32,7 @@ export function clusterFileOf(
           ...factEntries(facts),
           components: topology.components.map(componentEntry),
           ...(topology.ackerResources === undefined
-            ? { ackerResources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 } }
+            ? {}
             : { ackerResources: plainResources(topology.ackerResources) }),
           settings: splitByScope(givenSettings(settings, DEFAULT_SETTINGS)).topology,
           ...(desired === undefined ? {} : { desired: { ...desired } }),

@@ -28,6 +28,8 @@ export interface ImaginedCluster {
   readonly settings: Settings;
   readonly supervisors: readonly RoundSupervisor[];
   readonly topologies: readonly ImaginedTopology[];
+  /** Hosts on which nothing new is placed; not given: none. */
+  readonly blacklistedHosts?: ReadonlySet<string>;
   /** Slots, as `supervisor:port`, whose workers have not been heard of for too long. */
   readonly silentSlots: ReadonlySet<string>;
 }

@@ -10,6 +10,7 @@ import { type ClusterSnapshot, type PlacedWorker, slotKey } from '../cluster-sna
 import type { RoundTopology, SchedulingOutcome } from '../round-types.js';
 import { clusterTopologyOf, schedulingRound } from '../scheduling-round.js';
 import { strategyNamed } from '../strategies/strategies.js';
+import type { Strategy } from '../strategies/strategy.js';
 import type { ImaginedCluster, ImaginedTopology } from './imagined-cluster.js';
 import { type Lack, lacksOf } from './lacks.js';
 import { type Move, movesOfRound } from './placement-moves.js';
@@ -62,7 +63,10 @@ export function planCluster(
   { strategy, maxRounds }: PlanOptions,
   original: ImaginedCluster = cluster,
 ): ClusterPlan {
-  const schedule = strategyNamed(strategy, cluster.settings);
+  const decide = strategyNamed(strategy, cluster.settings);
+  const { blacklistedHosts } = cluster;
+  const schedule: Strategy =
+    blacklistedHosts === undefined ? decide : (seen) => decide({ ...seen, blacklistedHosts });
   const intervalMs = cluster.settings['nimbus.round-interval'];
   const stored = new Map(cluster.topologies.map((one) => [one.id, one.stored]));
   const moves: Move[] = [];

@@ -7,6 +7,8 @@ import { loadsOf, type PlacementMetrics } from './placement-metrics.js';
 export const WARNING_RULES = {
   'empty-cluster': 'there is nothing to place, or nowhere to place it',
   'not-settled': 'another round would still change something',
+  'offers-unknown': 'machines do not say what they offer, so the strategy resource-aware uses none of them',
+  blacklisted: 'nothing new is placed there for now',
   'idle-machines': 'machines have nothing to do while others have much',
   'hot-machine': 'another placement of the same workers would be more even',
   'heavy-worker': 'no placement of these workers is even; more of them (topology.workers) would be',
@@ -67,6 +69,11 @@ function clusterWarnings({ cluster, strategy, metrics, isSettled, maxRounds }: P
   if (!isSettled) {
     warn('not-settled', `after ${maxRounds} ${maxRounds === 1 ? 'round' : 'rounds'}; --rounds allows more`);
   }
+  const silent = metrics.machines.filter(({ offeredCpuPercent }) => offeredCpuPercent === null).length;
+  if (strategy === 'resource-aware' && silent > 0)
+    warn('offers-unknown', `${silent} of ${metrics.machines.length} machines; give cpuPercent and memoryMb`);
+  for (const host of cluster.blacklistedHosts ?? [])
+    warnings.push({ rule: 'blacklisted', subject: host, text: `host ${host}` });
   const idle = metrics.machines.filter(({ workers, slots }) => workers === 0 && slots > 0).length;
   const canSpread = metrics.machines.some(({ workers }) => workers > 1);
   if (idle > 0 && canSpread && strategy !== 'resource-aware') {
