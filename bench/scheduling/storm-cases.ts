@@ -16,17 +16,14 @@ import { syntheticCluster } from './synthetic.js';
 
 type Make = (library: Library) => Strategy;
 
-const EVEN: Make = ({ scheduling }) => scheduling.evenStrategy({ fillLiveWorkers: true });
-const DEFAULT: Make = ({ scheduling }) => scheduling.defaultStrategy({ fillLiveWorkers: true });
-const RESOURCE_AWARE: Make = ({ scheduling }) =>
-  scheduling.resourceAwareStrategy({
-    asStorm: false,
-    topologyOrder: 'default',
-    guarantees: new Map(),
-    minimumWorkerCpuPercent: 0,
-    maxAttempts: 5,
-    maxSearchStates: 100_000,
-  });
+/** As an operator gets it, with all improvements. */
+function named(name: string): Make {
+  return ({ scheduling, settings }) => scheduling.strategyNamed(name, settings);
+}
+
+const EVEN = named('even');
+const DEFAULT = named('default');
+const RESOURCE_AWARE = named('resource-aware');
 
 const LARGE = 'largeCluster01';
 const SYNTHETIC = '2000x4-100-topologies';

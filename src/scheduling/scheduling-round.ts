@@ -204,9 +204,10 @@ function readTopology(
   });
   if (goneSupervisors.size === 0 && stored !== undefined && isComplete(stored.slots, planned)) {
     const isSilent = ({ executors, startedMs }: SlotAssignment): boolean =>
-      executors.some(
-        ([first]) => !isAlive({ startedMs, lastHeartbeatMs: topology.lastHeartbeatMs(first) }, limits, nowMs),
-      );
+      executors.some((range) => {
+        const lastHeartbeatMs = topology.lastHeartbeatMs(range[0]);
+        return !isAlive({ startedMs, lastHeartbeatMs }, limits, nowMs);
+      });
     // Mostly all of them live, and nothing else has to be known.
     if (!stored.slots.some(isSilent))
       return { topology, dead: [], alive: stored.slots, deadPorts: new Map() };
