@@ -60,8 +60,33 @@ export interface RequestTotals {
   readonly generic: Float64Array;
 }
 
-/** Cost: O(E) for executors in order. @throws DESCRIPTION_INVALID if an amount is not a number. */
+interface KnownRequest {
+  readonly topology: ClusterTopology;
+  readonly names: string;
+  readonly request: TopologyRequest;
+}
+
+const KNOWN = new WeakMap<readonly PlannedExecutor[], KnownRequest>();
+
+/**
+ * Made once for lists of executors and components that are handed from round to round. Cost: O(E) for executors in order.
+ *
+ * @throws DESCRIPTION_INVALID if an amount is not a number.
+ */
 export function toRequest(topology: ClusterTopology, genericNames: readonly string[]): TopologyRequest {
+  const known = KNOWN.get(topology.executors);
+  const names = genericNames.join('\n');
+  const isSame =
+    known?.topology.id === topology.id &&
+    known.topology.components === topology.components &&
+    known.names === names;
+  if (isSame) return { ...known.request, rules: topology.rules ?? {} };
+  const request = makeRequest(topology, genericNames);
+  KNOWN.set(topology.executors, { topology, names, request });
+  return request;
+}
+
+function makeRequest(topology: ClusterTopology, genericNames: readonly string[]): TopologyRequest {
   const described = new Map((topology.components ?? []).map((component) => [component.id, component]));
   const { executors, components, componentOf, size, indexOf } = indexExecutors(topology, described.keys());
   const descriptions = components.map((id) => described.get(id));

@@ -2,6 +2,7 @@
  * A topology with what it has where. Loading takes the workers of a placement, leaving out those that conflict with
  * others; taking and giving back slots keeps the machines' books.
  */
+import type { ExecutorRange } from '../../assignment.js';
 import { compareSlots, type PlacedWorker } from '../../cluster-snapshot.js';
 import { CPU, MEMORY } from './amounts.js';
 import { type Machines, NONE } from './machines.js';
@@ -180,11 +181,11 @@ export class TopologyState {
     this.unassigned++;
   }
 
-  #useOf(
-    { executors }: PlacedWorker,
-    minimumWorkerCpu: number,
-  ): Use & { readonly generic: Float64Array; readonly regions: ReadonlySet<number> } {
+  #useOf({ executors }: PlacedWorker, minimumWorkerCpu: number): WorkerUse {
     const { request } = this;
+    const known = KNOWN_USES.get(executors);
+    if (known?.componentOf === request.componentOf && known.minimumWorkerCpu === minimumWorkerCpu)
+      return known.use;
     const sums = new Float64Array(genericResource(request.genericCount));
     const regions = new Set<number>();
     for (const range of executors) {
@@ -200,9 +201,22 @@ export class TopologyState {
       memory += onHeap + offHeapWorker;
     }
     const cpu = Math.max(sums[CPU]!, minimumWorkerCpu);
-    return { cpu, memory, generic: sums.subarray(genericResource(0)), regions };
+    const use = { cpu, memory, generic: sums.subarray(genericResource(0)), regions };
+    KNOWN_USES.set(executors, { componentOf: request.componentOf, minimumWorkerCpu, use });
+    return use;
   }
 }
+
+interface WorkerUse extends Use {
+  readonly generic: Float64Array;
+  readonly regions: ReadonlySet<number>;
+}
+
+/** What workers use that are handed from round to round, by the list of their executors. */
+const KNOWN_USES = new WeakMap<
+  readonly ExecutorRange[],
+  { readonly componentOf: Int32Array; readonly minimumWorkerCpu: number; readonly use: WorkerUse }
+>();
 
 /** In order of supervisor and port. */
 function inOrder(workers: readonly PlacedWorker[]): readonly PlacedWorker[] {
