@@ -433,7 +433,9 @@ export class BoltExecutor implements LocalTarget {
 
   updateDepths(): void {
     for (const task of this.tasks) {
-      task.counters[C_QUEUED] = task.inFlight + (task === this.tasks[0] ? this.queued : 0);
+      // In user code, rows that a manual bolt holds included.
+      const inCode = Math.max(task.inFlight, task.openCalls.size);
+      task.counters[C_QUEUED] = inCode + (task === this.tasks[0] ? this.queued : 0);
     }
   }
 
