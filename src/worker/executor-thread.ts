@@ -383,7 +383,8 @@ export class ExecutorThread {
    */
   #replayUnmovedSoon(): void {
     const quietMs = this.#context.options.settings['replay.quiet-time'];
-    if (this.#context.routesStand) this.#replayUnmovedMs = this.#clock.nowMs() + Math.min(UNMOVED_MS, quietMs);
+    if (this.#context.routesStand)
+      this.#replayUnmovedMs = this.#clock.nowMs() + Math.min(UNMOVED_MS, quietMs);
   }
 
   #replayUnmovedIfDue(nowMs: number): void {
