@@ -197,6 +197,27 @@ export class KnownTopology {
     this.#isUnsaved = true;
   }
 
+  /**
+   * Tasks have been taken out of a place that is dead: those with state that had processed rows have lost it. Returns whether
+   * there are any.
+   */
+  noteLeftBehind(
+    tasks: readonly { readonly component: string; readonly task: number }[],
+    atMs: number,
+  ): boolean {
+    const stateful = new Set(
+      this.loaded?.description.components.flatMap(({ id, stateful: hasState }) => (hasState ? [id] : [])),
+    );
+    const busy = new Set(
+      this.#totals.components().flatMap(({ component, executed }) => (executed > 0 ? [component] : [])),
+    );
+    const lost = tasks.filter(({ component }) => stateful.has(component) && busy.has(component));
+    if (lost.length === 0) return false;
+    this.#totals.noteLost(lost.map((one) => ({ ...one, atMs })));
+    this.#isUnsaved = true;
+    return true;
+  }
+
   /** The stored totals have what that worker counted. */
   keeps(workerId: string): boolean {
     return this.#kept.has(workerId);

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Assignment } from '../scheduling/index.js';
 import type { RebalanceRequest } from './rebalance.js';
-import { NimbusHarness, until } from './testing/nimbus-harness.js';
+import { described, NimbusHarness, until } from './testing/nimbus-harness.js';
 
 let cluster: NimbusHarness;
 
@@ -377,6 +377,37 @@ describe('rebalance', () => {
     const request = { ...LIVE, workers: 4, requestId: 'r' };
     expect(await cluster.nimbus.rebalance('words', request)).toMatchObject({ revision: 3 });
     expect(await cluster.nimbus.rebalance('words', request)).toMatchObject({ revision: 3 });
+  });
+});
+
+describe('a machine that goes', () => {
+  it('takes the state of its tasks along, which is named, also by the next Nimbus', async () => {
+    await cluster.announce('s1', [1]);
+    const description = described('words') as { components: { id: string; stateful: boolean }[] };
+    for (const one of description.components) one.stateful = one.id === 'count';
+    const settings = { 'topology.workers': 1 };
+    const { topologyId } = await cluster.nimbus.submit({ description, code: '//', settings });
+    const before = await cluster.assigned(topologyId, ({ slots }) => slots.length === 1);
+    await cluster.report('s1', [before], () => ({ executed: 5 }));
+    await cluster.settle();
+    await cluster.announce('s2', [1]);
+    await cluster.outside.withdrawSupervisor('s1');
+    await cluster.settle();
+    cluster.clock.advance(cluster.settings['supervisor.gone-grace'] + 1);
+    await cluster.assigned(topologyId, ({ slots }) => slots[0]?.supervisor === 's2');
+    const lost = async () => (await cluster.nimbus.describe('words')).status.lostStates;
+    const [first, second] = before.tasks.flatMap(({ component, first: low, last }) =>
+      component === 'count' ? [low, last] : [],
+    );
+    await until('the loss', async () => (await lost()).length > 0);
+    expect(await lost()).toMatchObject([
+      { component: 'count', task: first },
+      { component: 'count', task: second },
+    ]);
+    cluster.clock.advance(5000);
+    await cluster.settle();
+    await cluster.restartNimbus();
+    await until('the next Nimbus', async () => (await lost()).length === 2);
   });
 });
 

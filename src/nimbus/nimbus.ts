@@ -202,10 +202,12 @@ class RunningNimbus implements Nimbus {
       view: this.#view,
       logger,
       nowMs: () => this.#nowMs(),
+      wallMs: () => clock.wallMs(),
       wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
       write: (known, assignment) => this.#rounds.write(known, assignment),
       gone: () => this.#rounds.gone,
       askForRound: (topologyId) => this.#rounds.askFor(topologyId),
+      onStateLost: (known) => this.#unsaved.add(known),
       onStep: (name) => options.onStep?.(name),
     });
     this.#requests = new TopologyRequests({

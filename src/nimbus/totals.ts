@@ -76,6 +76,17 @@ const COUNTS = [
   'blockedMs',
 ] as const;
 
+const NOTHING_FOLDED: WorkerTotals = {
+  workerId: BASE_ID,
+  slot: BASE_ID,
+  generation: 0,
+  sequence: 0,
+  components: [],
+  errors: [],
+  lostStates: [],
+  deadLetterFiles: [],
+};
+
 export class TotalsBook {
   readonly #workers = new Map<string, WorkerTotals>();
   readonly #folded = new Set<string>();
@@ -95,6 +106,13 @@ export class TotalsBook {
     if (known !== undefined) return 'updated';
     this.#foldSucceeded();
     return 'new-worker';
+  }
+
+  /** State that went with a machine, which nobody is left to tell of. */
+  noteLost(lost: readonly LostState[]): void {
+    const base = this.#workers.get(BASE_ID) ?? NOTHING_FOLDED;
+    const lostStates = [...base.lostStates, ...lost].slice(-MAX_LOST_STATES);
+    this.#workers.set(BASE_ID, { ...base, lostStates });
   }
 
   /** Sums, in order of component id. */
@@ -132,10 +150,7 @@ export class TotalsBook {
     const base = this.#workers.get(BASE_ID);
     const all = base === undefined ? succeeded : [base, ...succeeded];
     this.#workers.set(BASE_ID, {
-      workerId: BASE_ID,
-      slot: BASE_ID,
-      generation: 0,
-      sequence: 0,
+      ...NOTHING_FOLDED,
       components: sumComponents(all.flatMap(({ components }) => components)),
       errors: mergeErrors(all.flatMap(({ errors }) => errors)),
       lostStates: all.flatMap(({ lostStates }) => lostStates).slice(-MAX_LOST_STATES),

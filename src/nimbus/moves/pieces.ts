@@ -1,5 +1,5 @@
 /** Executors, or parts of them, with the slots they are in: what placements are compared by and put together from. Pure. */
-import type { ComponentTasks, ExecutorRange, SlotAssignment } from '../../scheduling/index.js';
+import type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment } from '../../scheduling/index.js';
 
 /** A slot as a text. */
 export type SlotKey = string;
@@ -41,6 +41,22 @@ export function runsOf<T>(
     else runs.push({ range: [task, task], value });
   }
   return runs;
+}
+
+/** Tasks that had a slot before, and have it no more without a move that hands them over: their place is dead. */
+export function tasksLeftBehind(
+  before: Assignment,
+  after: Assignment,
+): readonly { readonly component: string; readonly task: number }[] {
+  const handedOver = new Set(
+    [...(before.moves ?? []), ...(after.moves ?? [])].flatMap(({ tasks }) => tasksOf(tasks)),
+  );
+  const now = slotOfTask(piecesOf(after.slots));
+  return [...slotOfTask(piecesOf(before.slots))].flatMap(([task, slot]) =>
+    now.get(task) === slot || handedOver.has(task)
+      ? []
+      : [{ component: componentOf(before.tasks, task), task }],
+  );
 }
 
 /** System components have tasks for numbering only; nothing of theirs runs, so nothing of theirs has to move. */

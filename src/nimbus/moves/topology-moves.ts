@@ -17,7 +17,7 @@ import type { ClusterView } from '../cluster-view.js';
 import type { KnownTopology } from '../known-topology.js';
 import { advanceMove, isSettled, type MoveEvent, type MoveStep, type SlotFacts } from './advance-move.js';
 import { canMove } from './movable.js';
-import { keyOf, tasksOf, type SlotKey } from './pieces.js';
+import { keyOf, tasksLeftBehind, tasksOf, type SlotKey } from './pieces.js';
 
 /** Who writes handovers for machines that are gone. */
 const NIMBUS = '';
@@ -31,6 +31,8 @@ export interface TopologyMovesOptions {
   readonly logger: Logger;
   /** Nimbus's own time, ms; never jumps. */
   nowMs(): number;
+  /** ms since the epoch. */
+  wallMs(): number;
   wakeIn(delayMs: number): void;
   /** Resolves to false if somebody else has decided meanwhile. */
   write(known: KnownTopology, assignment: Assignment): Promise<boolean>;
@@ -38,6 +40,8 @@ export interface TopologyMovesOptions {
   gone(): ReadonlySet<string>;
   /** A move is over: what was wanted meanwhile can be decided. */
   askForRound(topologyId: string): void;
+  /** Its totals have to be stored. */
+  onStateLost(known: KnownTopology): void;
   /** Called before each step that is carried out; for tests of crashes in between. */
   onStep?(name: string): void;
 }
@@ -144,9 +148,14 @@ export class TopologyMoves {
 
   async #write(known: KnownTopology, { assignment, events }: MoveStep & { kind: 'write' }): Promise<boolean> {
     const { logger } = this.#options;
-    const wasSettled = known.assignment === undefined || isSettled(known.assignment);
+    const before = known.assignment;
+    const wasSettled = before === undefined || isSettled(before);
     this.#options.onStep?.(stepName(assignment, wasSettled));
     if (!(await this.#options.write(known, assignment))) return false;
+    if (before !== undefined) {
+      const left = tasksLeftBehind(before, assignment);
+      if (known.noteLeftBehind(left, this.#options.wallMs())) this.#options.onStateLost(known);
+    }
     for (const event of events) {
       logger[isBad(event) ? 'warn' : 'info'](`move.${event.kind}`, { topology: known.id, ...event });
       known.noteMove(event);
