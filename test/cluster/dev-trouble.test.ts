@@ -149,9 +149,10 @@ describe('a cluster that runs', () => {
   it('says why a worker does not stay alive, and when it is tried again', async () => {
     await cluster.ask('--set', 'worker.restart-backoff=2s');
     const app = numbersApp(null).replace(
-      'prepare(context) {',
-      `prepare(context) { process.kill(process.pid, 'SIGKILL');`,
+      /prepare\(.*\{$/m,
+      (prepare) => `${prepare} process.kill(process.pid, 'SIGKILL');`,
     );
+    expect(app).toContain('SIGKILL');
     await cluster.submit(workshop.write('app.ts', app));
     await cluster.untilStatus(
       'a slot that backs off',

@@ -104,12 +104,14 @@ describe('the package', () => {
       'dist/index.js',
       'dist/index.d.ts',
       'dist/cli/main.js',
+      'dist/testing/index.js',
+      'dist/testing/index.d.ts',
     ];
     expect(paths).toEqual(expect.arrayContaining(needed));
     const unwanted = paths.filter(
       (path) =>
         (path.includes('/') && !/^(dist|docs)\//.test(path)) ||
-        /\.(test|conformance)\b|\/testing\/|^dist\/(bench|faults)\/|tsbuildinfo/.test(path),
+        /\.(test|conformance)\b|^dist\/.+\/testing\/|^dist\/(bench|faults)\/|tsbuildinfo/.test(path),
     );
     expect(unwanted).toEqual([]);
     expect(packed.size).toBeLessThan(MAX_PACKED_BYTES);

@@ -65,7 +65,7 @@ describe('the runner', () => {
   it('counts an unknown operation, scheduler or fact as not supported', () => {
     expect(runCase(base).kind).toBe('not supported');
     expect(runCase({ ...base, input: { op: 'levitate' } }).kind).toBe('not supported');
-    expect(runCase({ ...base, file: 'multitenant.json', input: { op: 'schedule' } }).kind).toBe(
+    expect(runCase({ ...base, scheduler: 'levitating', input: { op: 'schedule' } }).kind).toBe(
       'not supported',
     );
     const input = { op: 'integerDivided', sum: 1, pieces: 1 };
