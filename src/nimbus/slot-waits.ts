@@ -3,7 +3,7 @@
  * worker as a slot turns up would give the first machine everything.
  */
 import type { Logger, Settings } from '../base/index.js';
-import { type PlacementNeed, type SlotWaitState, waitForSlots } from '../scheduling/index.js';
+import { type PlacementNeed, type SlotWaitState, waitBySettings } from '../scheduling/index.js';
 
 export class SlotWaits {
   readonly #logger: Logger;
@@ -27,18 +27,10 @@ export class SlotWaits {
 
   /** Why the topology is not placed now, or null: it is to be placed. */
   hold({ topologyId, wanted, free }: PlacementNeed, settings: Settings, nowMs: number): string | null {
-    if (settings['load-balance.mode'] !== 'tasks') return null;
     const before = this.#waits.get(topologyId);
-    const { state, decision } = waitForSlots(
-      before,
-      { wanted, free },
-      {
-        requestMaxIntervalMs: settings['slot.request.max-interval'],
-        requestMaxDelayMs: settings['slot.request.max-delay'],
-        slotWaitTimeoutMs: settings['slot.wait-timeout'],
-      },
-      nowMs,
-    );
+    const step = waitBySettings(before, { wanted, free }, settings, nowMs);
+    if (step === undefined) return null;
+    const { state, decision } = step;
     this.#waits.set(topologyId, state);
     const waitedMs = nowMs - state.sinceMs;
     if (before === undefined) this.#logger.info('slots.requested', { topology: topologyId, wanted });

@@ -7,7 +7,7 @@
 import type { Assignment } from '../assignment.js';
 import type { PlacementNeed, RoundSupervisor } from '../round-types.js';
 import { schedulingRound } from '../scheduling-round.js';
-import { type SlotWaitState, waitForSlots } from '../slot-pool/index.js';
+import { type SlotWaitState, waitBySettings } from '../slot-pool/index.js';
 import { strategyNamed } from '../strategies/strategies.js';
 import type { ImaginedCluster, ImaginedTopology } from './imagined-cluster.js';
 import { type PlacementMetrics, placementMetrics } from './placement-metrics.js';
@@ -182,18 +182,10 @@ class Timeline {
 
   /** As Nimbus waits: under `tasks` only, until what is wanted is there or the wait is over. */
   #hold({ settings }: ImaginedTopology, { topologyId, wanted, free }: PlacementNeed): string | null {
-    if (settings['load-balance.mode'] !== 'tasks') return null;
     const before = this.#waits.get(topologyId);
-    const { state, decision } = waitForSlots(
-      before,
-      { wanted, free },
-      {
-        requestMaxIntervalMs: settings['slot.request.max-interval'],
-        requestMaxDelayMs: settings['slot.request.max-delay'],
-        slotWaitTimeoutMs: settings['slot.wait-timeout'],
-      },
-      this.#nowMs,
-    );
+    const step = waitBySettings(before, { wanted, free }, settings, this.#nowMs);
+    if (step === undefined) return null;
+    const { state, decision } = step;
     this.#waits.set(topologyId, state);
     const atMs = this.#nowMs;
     if (before === undefined) this.#events.push({ atMs, kind: 'requested', topologyId, slots: wanted });

@@ -6,6 +6,7 @@
  * W2  Once a wait is over it is over: what comes later is used as it comes, until everything has a slot.
  * W3  However requests and slots come and go, the wait ends at most `slotWaitTimeoutMs` after it began.
  */
+import type { Settings } from '../../base/index.js';
 import { planSlotPool, slotPoolDueMs } from './plan-slot-pool.js';
 import { emptySlotPool, type SlotPoolEvent, type SlotPoolOptions, type SlotPoolState } from './pool-state.js';
 
@@ -79,6 +80,22 @@ export function waitForSlots(
     state: next,
     decision: { kind: 'wait', wanted, free, dueMs: dueMs >= NEVER_MS ? Infinity : dueMs },
   };
+}
+
+/** {@link waitForSlots} as the settings of a topology say; undefined: its load-balance mode does not wait. */
+export function waitBySettings(
+  state: SlotWaitState | undefined,
+  need: SlotNeed,
+  settings: Settings,
+  nowMs: number,
+): SlotWaitStep | undefined {
+  if (settings['load-balance.mode'] !== 'tasks') return undefined;
+  const options: SlotWaitOptions = {
+    requestMaxIntervalMs: settings['slot.request.max-interval'],
+    requestMaxDelayMs: settings['slot.request.max-delay'],
+    slotWaitTimeoutMs: settings['slot.wait-timeout'],
+  };
+  return waitForSlots(state, need, options, nowMs);
 }
 
 function newPool(options: SlotWaitOptions, nowMs: number): SlotPoolState {
