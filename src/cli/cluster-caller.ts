@@ -58,7 +58,7 @@ export class ClusterCaller {
       return ExitCode.ok;
     } catch (error) {
       const fault = toIsobarError(error);
-      const exitCode = exitCodeOf(fault.code, refused);
+      const exitCode = clusterExitCode(fault.code, refused);
       this.#failure(flags, fault, exitCode);
       return exitCode;
     } finally {
@@ -96,7 +96,8 @@ export function isDaemonAway(error: unknown): boolean {
   return NO_DAEMON.has(toIsobarError(error).code);
 }
 
-function exitCodeOf(code: ErrorCode, refused: number): number {
+/** @param refused of what neither the command line nor the daemon's absence explains */
+export function clusterExitCode(code: ErrorCode, refused: number): number {
   if (code === 'USAGE') return ExitCode.usage;
   return NO_DAEMON.has(code) ? ExitCode.clusterLost : refused;
 }

@@ -1,8 +1,8 @@
 /** The commands that talk to Nimbus, as the command line knows them. */
 import type { Command } from 'commander';
+import { addCommand } from './add-command.js';
 import type { ClusterFlags, KillFlags, RebalanceFlags, SubmitFlags } from './cluster-options.js';
 import { completionScript, SHELLS } from './completion.js';
-import { EXIT_CODES } from './exit-code.js';
 import { withRebalanceOptions } from './rebalance-words.js';
 
 /** Each resolves to the exit code. */
@@ -25,12 +25,7 @@ export function addClusterCommands(
   done: (exitCode: number) => void,
 ): void {
   const add = (usage: string, what: string, example: string): Command =>
-    program
-      .command(usage)
-      .description(what)
-      .option('--directory <path>', "the cluster's directory (default: $ISOBAR_HOME/dev or ~/.isobar/dev)")
-      .option('--json', 'JSON instead of text, see docs/json-output.md')
-      .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}\n${EXIT_CODES}\n`);
+    addCommand(program, { usage, what, example, json: 'JSON instead of text, see docs/json-output.md' });
 
   add(
     'submit <file>',

@@ -1,7 +1,7 @@
 /** The commands that look into a running topology, as the command line knows them. */
 import { type Command, Option } from 'commander';
+import { addCommand } from './add-command.js';
 import type { ClusterFlags } from './cluster-options.js';
-import { EXIT_CODES } from './exit-code.js';
 
 export interface LogsFlags extends ClusterFlags {
   readonly follow?: boolean;
@@ -36,12 +36,7 @@ export function addObserveCommands(
   done: (exitCode: number) => void,
 ): void {
   const add = (usage: string, what: string, example: string): Command =>
-    program
-      .command(usage)
-      .description(what)
-      .option('--directory <path>', "the cluster's directory (default: $ISOBAR_HOME/dev or ~/.isobar/dev)")
-      .option('--json', 'one JSON line each, see docs/json-output.md')
-      .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}\n${EXIT_CODES}\n`);
+    addCommand(program, { usage, what, example, json: 'one JSON line each, see docs/json-output.md' });
 
   add(
     'logs [name] [component]',

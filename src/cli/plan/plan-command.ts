@@ -11,6 +11,7 @@ import {
   slotTimeline,
   withoutPlacement,
 } from '../../scheduling/index.js';
+import { clusterExitCode } from '../cluster-caller.js';
 import { colorsFor } from '../colors.js';
 import type { TextStream } from '../display/display.js';
 import { errorText, type OwnPlace } from '../error-text.js';
@@ -221,17 +222,8 @@ function executorsNamed({ topologies }: ClusterPlan, name: string): readonly (re
   return [[topology.id, task]];
 }
 
-const NO_DAEMON: ReadonlySet<ErrorCode> = new Set([
-  'DAEMON_NOT_RUNNING',
-  'DAEMON_VERSION_MISMATCH',
-  'CONNECTION_LOST',
-  'REQUEST_TIMEOUT',
-  'NOT_LEADER',
-  'COORDINATOR_UNAVAILABLE',
-]);
-
 function exitCodeOf(code: ErrorCode): number {
-  if (code === 'USAGE' || code === 'SUPERVISOR_UNKNOWN') return ExitCode.usage;
+  if (code === 'SUPERVISOR_UNKNOWN') return ExitCode.usage;
   if (code === 'OUTPUT_UNWRITABLE') return ExitCode.failed;
-  return NO_DAEMON.has(code) ? ExitCode.clusterLost : ExitCode.notSubmitted;
+  return clusterExitCode(code, ExitCode.notSubmitted);
 }
