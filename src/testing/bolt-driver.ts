@@ -16,8 +16,9 @@ import {
   topology,
   type TopologySettings,
 } from '../topology/index.js';
-import { recordedTask } from './record-rows.js';
+import { recorder } from './record-rows.js';
 import { type RunError, TopologyRun } from './topology-run.js';
+import { wrappedBolt } from './wrapped-bolt.js';
 
 export interface DriverOptions {
   /** What `save` returned at a former place. */
@@ -188,19 +189,14 @@ export class BoltDriver<T extends Fields | undefined, I extends FieldsByName | u
 
   /** Keeps the task, and what it emits over all streams. */
   #observed(runtime: RuntimeBolt, saved: unknown): RuntimeBolt {
-    const keep = (task: BoltTask): BoltTask => {
-      this.#task = task;
-      return task;
-    };
-    return {
+    const started: RuntimeBolt = {
       kind: 'bolt',
-      create: (context, arrived) => {
-        const made = runtime.create(context, saved ?? arrived);
-        const noted = (task: BoltTask): BoltTask =>
-          recordedTask(keep(task), (stream, row) => this.#emitted.push({ stream, row }));
-        return made instanceof Promise ? made.then(noted) : noted(made);
-      },
+      create: (context, arrived) => runtime.create(context, saved ?? arrived),
     };
+    return wrappedBolt(started, {
+      out: recorder((stream, row) => this.#emitted.push({ stream, row })),
+      created: (task) => (this.#task = task),
+    });
   }
 }
 

@@ -1,9 +1,7 @@
 /** Keeps what the components of a topology emit, in order. */
 import {
-  type BoltTask,
   type EmitOptions,
   type Row,
-  type RuntimeBolt,
   type RuntimeOut,
   type RuntimeSource,
   type RuntimeSpout,
@@ -13,36 +11,6 @@ import {
 
 /** Called for each row that a component emits, once: replays are not told again. */
 export type OnEmit = (stream: string, row: Row) => void;
-
-export function recordedBolt(bolt: RuntimeBolt, onEmit: OnEmit): RuntimeBolt {
-  return {
-    kind: 'bolt',
-    create(context, saved) {
-      const made = bolt.create(context, saved);
-      return made instanceof Promise
-        ? made.then((task: BoltTask) => recordedTask(task, onEmit))
-        : recordedTask(made, onEmit);
-    },
-  };
-}
-
-/** A task whose emits are told. */
-export function recordedTask(task: BoltTask, onEmit: OnEmit): BoltTask {
-  const wrap = recorder(onEmit);
-  const { tick, end, save, close } = task;
-  return {
-    process: Object.fromEntries(
-      Object.entries(task.process).map(([input, run]): [string, BoltTask['process'][string]] => [
-        input,
-        (row, out, anchor) => run(row, wrap(out), anchor),
-      ]),
-    ),
-    ...(tick === undefined ? {} : { tick: (out) => tick.call(task, wrap(out)) }),
-    ...(end === undefined ? {} : { end: (out) => end.call(task, wrap(out)) }),
-    ...(save === undefined ? {} : { save: () => save.call(task) }),
-    ...(close === undefined ? {} : { close: () => close.call(task) }),
-  };
-}
 
 export function recordedSpout(spout: RuntimeSpout, onEmit: OnEmit): RuntimeSpout {
   const { read, open } = spout;
@@ -90,8 +58,8 @@ async function* notedLater<T>(items: AsyncIterable<T>, note: (item: T) => void):
   }
 }
 
-/** The same collector gives the same wrapper, as typed `out`s are found by it. */
-function recorder(onEmit: OnEmit): (out: RuntimeOut) => RuntimeOut {
+/** Collectors that tell of what is emitted; the same collector gives the same wrapper, as typed `out`s are found by it. */
+export function recorder(onEmit: OnEmit): (out: RuntimeOut) => RuntimeOut {
   const wrapped = new WeakMap<RuntimeOut, RuntimeOut>();
   return (out) => {
     const known = wrapped.get(out);

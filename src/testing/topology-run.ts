@@ -27,9 +27,10 @@ import {
   type TopologySettings,
 } from '../topology/index.js';
 import { InProcessTopology, type InProcessTotals } from '../worker/index.js';
-import { withFrozenRows } from './freeze-rows.js';
-import { recordedBolt, recordedSpout } from './record-rows.js';
+import { frozenRow } from './freeze-rows.js';
+import { recordedSpout, recorder } from './record-rows.js';
 import { type StandIns, withStandIns } from './stand-ins.js';
+import { wrappedBolt } from './wrapped-bolt.js';
 
 export interface RunOptions {
   /** Over those in the topology. */
@@ -225,8 +226,8 @@ export class TopologyRun {
           else rows.push(row);
         };
         if (runtime.kind === 'spout') return [id, recordedSpout(runtime, onEmit)];
-        const recorded = recordedBolt(runtime, onEmit);
-        return [id, freezes ? withFrozenRows(recorded) : recorded];
+        const freezing = freezes ? { row: frozenRow } : {};
+        return [id, wrappedBolt(runtime, { out: recorder(onEmit), ...freezing })];
       }),
     );
     return { ...built, components };

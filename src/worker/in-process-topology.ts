@@ -147,9 +147,8 @@ export class InProcessTopology {
 
   /** One turn; returns whether anything was done. */
   turn(): boolean {
-    const work = this.#thread.turn();
-    const isFurther = this.#advanceEnd();
-    return work > 0 || isFurther;
+    // The end can only be near when nothing was done.
+    return this.#thread.turn() > 0 || this.#advanceEnd();
   }
 
   /** Another turn is due at once. */
