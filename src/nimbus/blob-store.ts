@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, createReadStream, mkdirSync } from 'node:fs';
-import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { IsobarError, toIsobarError } from '../base/index.js';
 
@@ -33,8 +33,8 @@ export interface BlobStore {
   putState(topologyId: string, path: string): Promise<{ readonly hash: string; readonly bytes: number }>;
   /** Places a copy of a state at `path`. @throws TASK_STATE_MISSING if it is not there or damaged, STATE_DIRECTORY_UNUSABLE */
   fetchState(topologyId: string, hash: string, path: string): Promise<void>;
-  /** Removes all states of a topology, or those whose hash is not among `kept`. */
-  removeStates(topologyId: string, kept?: ReadonlySet<string>): Promise<void>;
+  /** Removes all states of a topology. */
+  removeStates(topologyId: string): Promise<void>;
 
   writeDocument(name: string, value: unknown): Promise<void>;
   /** undefined if it is missing or damaged. */
@@ -93,13 +93,7 @@ export function createBlobStore(directory: string): BlobStore {
     async fetchState(topologyId, hash, path) {
       await copyChecked(join(statesPath(topologyId), checkedHash(hash)), hash, path);
     },
-    async removeStates(topologyId, kept = new Set()) {
-      const directory = statesPath(topologyId);
-      if (kept.size === 0) await rm(directory, { recursive: true, force: true });
-      else
-        for (const name of await namesIn(directory))
-          if (!kept.has(name)) await rm(join(directory, name), { force: true });
-    },
+    removeStates: (topologyId) => rm(statesPath(topologyId), { recursive: true, force: true }),
     writeDocument: (name, value) => writeWhole(documentPath(name), Buffer.from(JSON.stringify(value)), false),
     async readDocument(name) {
       const bytes = await readIfThere(documentPath(name));
@@ -210,14 +204,6 @@ async function hashOfFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
   return hash.digest('hex');
-}
-
-async function namesIn(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch {
-    return [];
-  }
 }
 
 /** Where directories cannot be flushed, nothing more can be promised. */

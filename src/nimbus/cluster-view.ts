@@ -93,6 +93,10 @@ export class ClusterView {
     return this.#heartbeats.all;
   }
 
+  heartbeatOf(supervisorId: string): FoldedHeartbeat | undefined {
+    return this.#heartbeats.of(supervisorId);
+  }
+
   /** Supervisors that some topology is assigned a slot of. */
   get assignedSupervisors(): ReadonlySet<string> {
     return new Set(this.#slotsOfSupervisor.keys());

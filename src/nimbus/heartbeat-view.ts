@@ -45,6 +45,10 @@ export class HeartbeatView {
     return this.#all;
   }
 
+  of(supervisorId: string): FoldedHeartbeat | undefined {
+    return this.#bySupervisor.get(supervisorId);
+  }
+
   reportsOf(topologyId: string): readonly TopologyReports[] {
     return [...(this.#byTopology.get(topologyId)?.values() ?? [])];
   }

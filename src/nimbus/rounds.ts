@@ -365,6 +365,12 @@ export class Rounds {
   #supervisors(scope: ReadonlyMap<string, KnownTopology>): readonly RoundSupervisor[] {
     const { view, settings } = this.#options;
     const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
+    const headedFor = new Map<KnownTopology, ReadonlySet<string>>();
+    const isHeadedFor = (holder: KnownTopology, slot: string): boolean => {
+      const slots = headedFor.get(holder) ?? slotsHeadedFor(holder);
+      headedFor.set(holder, slots);
+      return slots.has(slot);
+    };
     const isOpen = (slot: string): boolean => {
       const holder = view.holderOf(slot);
       if (holder === undefined) return true;
@@ -453,7 +459,7 @@ function placedPart(assignment: Assignment): Assignment {
   return { ...assignment, slots: assignment.slots.filter(({ executors }) => executors.length > 0) };
 }
 
-function isHeadedFor({ assignment }: KnownTopology, slot: string): boolean {
+function slotsHeadedFor({ assignment }: KnownTopology): ReadonlySet<string> {
   const slots = assignment === undefined ? [] : placedPart(destinationOf(assignment)).slots;
-  return slots.some(({ supervisor, port }) => `${supervisor}:${port}` === slot);
+  return new Set(slots.map(({ supervisor, port }) => `${supervisor}:${port}`));
 }

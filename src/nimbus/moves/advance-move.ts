@@ -320,6 +320,7 @@ type Standing =
 function advanceMoving(input: MoveInput, moves: readonly TaskMove[]): MoveStep {
   const { stored, gone, handovers } = input;
   const places = slotOfTask(piecesOf(stored.slots));
+  const wanted = slotOfTask(piecesOf(input.desired?.slots ?? []));
   const moveOf = new Map(moves.flatMap((move) => tasksOf(move.tasks).map((task) => [task, move] as const)));
   const standings = new Map<number, Standing>();
   const lost: Handover[] = [];
@@ -328,7 +329,7 @@ function advanceMoving(input: MoveInput, moves: readonly TaskMove[]): MoveStep {
     const isOrphan =
       gone.has(move.from.supervisor) && state.released === undefined && state.kept === undefined;
     if (isOrphan) lost.push({ task, move: move.move, step: { kind: 'released', state: { kind: 'lost' } } });
-    standings.set(task, standingOf(input, task, places.get(task), move, state));
+    standings.set(task, standingOf(input, task, places.get(task), wanted.get(task), move, state));
   }
   if (lost.length > 0) return { kind: 'release', handovers: lost };
   const redirected = redirect(input, moveOf, standings, places);
@@ -350,11 +351,11 @@ function standingOf(
   input: MoveInput,
   task: number,
   place: SlotKey | undefined,
+  wanted: SlotKey | undefined,
   move: TaskMove,
   { released, kept, taken, failures }: HandoverState,
 ): Standing {
   const home = keyOf(move.from);
-  const wanted = slotOfTask(piecesOf(input.desired?.slots ?? [])).get(task);
   const isGone = (slot: SlotKey): boolean =>
     input.stored.slots.some((one) => keyOf(one) === slot && input.gone.has(one.supervisor));
   if (place === undefined) return { kind: 'elsewhere', slot: home, error: null };

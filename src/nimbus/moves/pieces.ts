@@ -79,10 +79,16 @@ export function slotsWith(
   nowMs: number,
 ): readonly SlotAssignment[] {
   const executors = new Map<SlotKey, ExecutorRange[]>([...kept].map((slot) => [slot, []]));
-  for (const { range, slot } of pieces) executors.set(slot, [...(executors.get(slot) ?? []), range]);
+  for (const { range, slot } of pieces) {
+    const ranges = executors.get(slot);
+    if (ranges === undefined) executors.set(slot, [range]);
+    else ranges.push(range);
+  }
+  const first = new Map<SlotKey, SlotAssignment>();
+  for (const slot of known) if (!first.has(keyOf(slot))) first.set(keyOf(slot), slot);
   const slots: SlotAssignment[] = [];
   for (const [key, ranges] of executors) {
-    const before = known.find((slot) => keyOf(slot) === key);
+    const before = first.get(key);
     if (before === undefined) continue;
     ranges.sort((a, b) => a[0] - b[0]);
     const isSame = JSON.stringify(ranges) === JSON.stringify(before.executors);

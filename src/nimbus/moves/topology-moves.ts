@@ -17,7 +17,7 @@ import type { ClusterView } from '../cluster-view.js';
 import type { KnownTopology } from '../known-topology.js';
 import { advanceMove, isSettled, type MoveEvent, type MoveStep, type SlotFacts } from './advance-move.js';
 import { canMove } from './movable.js';
-import { keyOf, tasksLeftBehind, tasksOf, type SlotKey } from './pieces.js';
+import { componentOf, keyOf, tasksLeftBehind, tasksOf, type SlotKey } from './pieces.js';
 
 /** Who writes handovers for machines that are gone. */
 const NIMBUS = '';
@@ -124,7 +124,7 @@ export class TopologyMoves {
   ): MoveStep {
     const { record, loaded } = known;
     const { kind } = record.phase;
-    const reports = this.#taskReports(known.id);
+    let reports: ReadonlyMap<number, TaskReport> | undefined;
     const description = loaded?.description;
     return advanceMove({
       stored,
@@ -136,8 +136,9 @@ export class TopologyMoves {
       mayMove: kind === 'active' || kind === 'inactive',
       losesState: known.rebalance?.placement === 'from-scratch',
       isMovable: (task) => {
-        const component = stored.tasks.find(({ first, last }) => first <= task && task <= last)?.component;
+        const component = componentOf(stored.tasks, task);
         const described = description?.components.find(({ id }) => id === component);
+        reports ??= this.#taskReports(known.id);
         const reported = reports.get(task)?.movable;
         return reported ?? (described !== undefined && canMove(described) === 'yes' ? true : undefined);
       },
@@ -191,13 +192,10 @@ export class TopologyMoves {
   }
 
   #slotFacts(topologyId: string, { slots, version }: Assignment): ReadonlyMap<SlotKey, SlotFacts> {
-    const reported = new Map<SlotKey, SlotReport>();
-    for (const { supervisorId, slots: reports } of this.#options.view.heartbeats)
-      for (const report of reports)
-        reported.set(keyOf({ supervisor: supervisorId, port: report.port }), report);
+    const { view } = this.#options;
     const facts = new Map<SlotKey, SlotFacts>();
     for (const slot of slots) {
-      const report = reported.get(keyOf(slot));
+      const report = view.heartbeatOf(slot.supervisor)?.slots.find(({ port }) => port === slot.port);
       if (report !== undefined) facts.set(keyOf(slot), factsOf(report, topologyId, version));
     }
     return facts;

@@ -4,6 +4,7 @@
  */
 import type { ExecutorRange } from '../../assignment.js';
 import { compareSlots, type PlacedWorker } from '../../cluster-snapshot.js';
+import { inOrder } from '../../order.js';
 import { CPU, MEMORY } from './amounts.js';
 import { type Machines, NONE } from './machines.js';
 import { genericResource, totalsOf, type RequestTotals, type TopologyRequest } from './topology-request.js';
@@ -58,7 +59,7 @@ export class TopologyState {
 
   /** Takes the workers of a placement; `taken` has the slots that others hold. */
   load(unordered: readonly PlacedWorker[], machines: Machines, taken: TakenSlots): void {
-    const workers = inOrder(unordered);
+    const workers = inOrder(unordered, compareSlots);
     const held: HeldWorker[] = [];
     let lastSupervisor = '';
     let machine = NONE;
@@ -217,21 +218,6 @@ const KNOWN_USES = new WeakMap<
   readonly ExecutorRange[],
   { readonly componentOf: Int32Array; readonly minimumWorkerCpu: number; readonly use: WorkerUse }
 >();
-
-/** In order of supervisor and port. */
-function inOrder(workers: readonly PlacedWorker[]): readonly PlacedWorker[] {
-  for (let index = 1; index < workers.length; index++) {
-    const before = workers[index - 1]!;
-    const worker = workers[index]!;
-    // The same supervisor is mostly the same text, so that nothing has to be compared.
-    const inPlace =
-      before.supervisor === worker.supervisor
-        ? before.port <= worker.port
-        : before.supervisor < worker.supervisor;
-    if (!inPlace) return [...workers].sort(compareSlots);
-  }
-  return workers;
-}
 
 /** Adds what one executor of a component asks for to sums by resource, as machines count them. */
 export function addRequest(sums: Float64Array, request: TopologyRequest, component: number): void {
