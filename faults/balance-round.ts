@@ -9,8 +9,10 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type * as Api from '../dist/api/index.js';
+import { kill, NAMES } from './cluster.js';
 import { findProcesses } from './processes.js';
 import { createRandom } from './random.js';
 import type { RoundResult } from './round.js';
@@ -34,7 +36,6 @@ export interface BalanceResult extends RoundResult {
 
 const CLI = fileURLToPath(new URL('../cli/main.js', import.meta.url));
 const APP = fileURLToPath(new URL('../../faults/balance-app.ts', import.meta.url));
-const NAMES = ['a', 'b', 'c'] as const;
 const COUNTS = [
   [2, 4, 6],
   [1, 2, 3],
@@ -144,7 +145,7 @@ class Cluster {
     const problems: string[] = [];
     let last = first;
     if (fault === 'balance-none') last = await this.#atRest();
-    else if (!isEven(first) || NAMES.length > this.#machinesOf(first)) {
+    else if (!isEven(first)) {
       last = await this.until('executors run in balance', async () => {
         const running = await this.#running();
         return running !== undefined && isEven(running) && running;
@@ -220,13 +221,7 @@ class Cluster {
 
   close(): void {
     this.#client?.close();
-    for (const { pid } of findProcesses(this.directory)) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It has ended already.
-      }
-    }
+    for (const { pid } of findProcesses(this.directory)) kill(pid);
   }
 
   async #supervisors(): Promise<number> {
@@ -267,10 +262,6 @@ class Cluster {
       byMachine.set(machine, (byMachine.get(machine) ?? 0) + count);
     }
     return [...byMachine.values()].sort((a, b) => a - b);
-  }
-
-  #machinesOf(running: Running): number {
-    return this.#spreadOf(running).length;
   }
 
   /** When Nimbus said so, by the wall clock. */
@@ -320,8 +311,4 @@ function shuffled<T>(items: readonly T[], random: () => number): readonly T[] {
 async function loadApi(): Promise<typeof Api> {
   // Compiled beside it, from the sources that the type was taken from.
   return (await import(new URL('../api/index.js', import.meta.url).href)) as typeof Api;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

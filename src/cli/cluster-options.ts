@@ -90,6 +90,7 @@ function readResources(text: string | undefined): RebalanceRequest['resources'] 
   throw usage('--resources', text, 'JSON such as {"split":{"cpu":50}}');
 }
 
-function usage(where: string, found: string, expected: string): IsobarError {
+/** What a word of the command line should have been. */
+export function usage(where: string, found: string, expected: string): IsobarError {
   return new IsobarError('USAGE', `${where} ${found} is not understood`, { expected, found, where });
 }

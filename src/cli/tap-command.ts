@@ -1,7 +1,8 @@
 /** `isobar tap`: asks for live rows again and again until there were enough. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterClient, TapAnswer, TapRow } from '../api/index.js';
-import { IsobarError, parseDurationMs } from '../base/index.js';
+import { parseDurationMs } from '../base/index.js';
+import { usage } from './cluster-options.js';
 import type { TapFlags } from './observe-program.js';
 
 /** Length of one look: long enough to be cheap, short enough to be live. */
@@ -76,8 +77,4 @@ function readFor(text: string | undefined): number {
   const forMs = parseDurationMs(text);
   if (forMs !== undefined && forMs > 0) return forMs;
   throw usage('--for', text, 'a duration such as 10s or 2m');
-}
-
-function usage(where: string, found: string, expected: string): IsobarError {
-  return new IsobarError('USAGE', `${where} ${found} is not understood`, { expected, found, where });
 }

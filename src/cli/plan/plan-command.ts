@@ -1,7 +1,6 @@
 /** The command `isobar plan`: reads, plans, prints. Touches no cluster. */
 import { writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { clusterClient, clusterDirectory } from '../../api/index.js';
 import { closestName, type ErrorCode, IsobarError, toErrorRecord, toIsobarError } from '../../base/index.js';
 import {
@@ -11,10 +10,9 @@ import {
   slotTimeline,
   withoutPlacement,
 } from '../../scheduling/index.js';
-import { clusterExitCode } from '../cluster-caller.js';
+import { clusterExitCode, type ClusterSurroundings, OWN_PLACE } from '../cluster-caller.js';
 import { colorsFor } from '../colors.js';
-import type { TextStream } from '../display/display.js';
-import { errorText, type OwnPlace } from '../error-text.js';
+import { errorText } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
 import type { ClusterDraft } from './cluster-draft.js';
 import type { ClusterFile } from './cluster-shapes.js';
@@ -28,22 +26,13 @@ import { clusterFileOf } from './save-cluster.js';
 import { timelineLines } from './timeline-views.js';
 import { runningDraft } from './running-cluster.js';
 
-export interface PlanSurroundings {
-  readonly out: TextStream;
-  readonly err: TextStream;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
-const PLACE: OwnPlace = {
-  prefixes: ['../../../dist/', '../../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
-};
 const WIDTH_OF_PIPES = 120;
 
 /** Resolves to the exit code; errors have been shown. */
 export async function planCommand(
   files: readonly string[],
   flags: PlanFlags,
-  { out, err, environment }: PlanSurroundings,
+  { out, err, environment }: ClusterSurroundings,
 ): Promise<number> {
   const width = out.isTTY === true ? Math.max(40, out.columns ?? WIDTH_OF_PIPES) : WIDTH_OF_PIPES;
   try {
@@ -64,14 +53,14 @@ export async function planCommand(
       out.write(
         `${JSON.stringify({ type: 'error', code, message, expected, found, where, faults, exitCode })}\n`,
       );
-    } else err.write(`${errorText(record, PLACE, colorsFor(err, environment))}\n`);
+    } else err.write(`${errorText(record, OWN_PLACE, colorsFor(err, environment))}\n`);
     return exitCode;
   }
 }
 
 async function askRunning(
   { directory }: PlanFlags,
-  environment: PlanSurroundings['environment'],
+  environment: ClusterSurroundings['environment'],
 ): Promise<ClusterDraft> {
   const client = clusterClient(clusterDirectory(directory, environment, homedir()));
   try {

@@ -1,11 +1,6 @@
 /** What `isobar plan` was asked for, checked before anything is read. Pure. */
-import {
-  canonicalSettingName,
-  closestName,
-  IsobarError,
-  parseDurationMs,
-  type RawSettings,
-} from '../../base/index.js';
+import { canonicalSettingName, closestName, parseDurationMs, type RawSettings } from '../../base/index.js';
+import { usage } from '../cluster-options.js';
 import { STRATEGY_NAMES } from '../../scheduling/index.js';
 import { SettingFlags } from '../setting-flags.js';
 import type { GivenSettings } from './imagine-cluster.js';
@@ -186,8 +181,4 @@ function readWhole(flag: string, what: string, text: string, minimum: number, ma
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= minimum && value <= maximum) return value;
   throw usage(flag, `${what} ${text}`, `a whole number from ${minimum} to ${maximum}`);
-}
-
-function usage(where: string, found: string, expected: string): IsobarError {
-  return new IsobarError('USAGE', `${where} ${found} is not understood`, { expected, found, where });
 }
