@@ -116,7 +116,7 @@ export class LeavingTasks {
     // A manual bolt may need its tick to let go of the rows that it holds.
     if (task.nextTickMs < Infinity && !(task.openCalls.size > 0 && this.#isManual(task.component)))
       task.nextTickMs = Infinity;
-    if (this.#options.factory.boltOfTask[task.number]?.hasRowFor(task.number) !== true && task.isIdle)
+    if (task.isIdle && this.#options.factory.boltOfTask[task.number]?.hasRowFor(task.number) !== true)
       return true;
     if (nowMs < untilMs) return false;
     task.giveUp();

@@ -296,16 +296,6 @@ export class Link {
     return empty && this.#heldTotal === 0;
   }
 
-  get hasOutput(): boolean {
-    return (
-      this.#batch.rows > 0 ||
-      this.#acks.count > 0 ||
-      this.#fails.count > 0 ||
-      this.#grants.count > 0 ||
-      this.#pressure.count > 0
-    );
-  }
-
   /** Visits the words of every held row. */
   someHeld(visit: (words: Int32Array, at: number) => boolean): boolean {
     return this.#held.some((held) => held?.some(visit) ?? false);

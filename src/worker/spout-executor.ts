@@ -587,12 +587,13 @@ export class SpoutExecutor {
   run(budgetRows: number): number {
     const share = Math.max(1, Math.floor(budgetRows / this.tasks.length));
     let done = 0;
-    const startMs = performance.now();
+    const { clock } = this.tasks[0]!.context.options;
+    const startMs = clock.nowMs();
     for (let i = 0; i < this.tasks.length; i++) {
       done += this.tasks[(this.#turn + i) % this.tasks.length]!.step(share);
     }
     this.#turn++;
-    if (done > 0) this.tasks[0]!.counters[C_BUSY_MS]! += performance.now() - startMs;
+    if (done > 0) this.tasks[0]!.counters[C_BUSY_MS]! += clock.nowMs() - startMs;
     return done;
   }
 

@@ -189,7 +189,7 @@ export class WorkerProcess {
     this.#questions = new ThreadQuestions(options.clock);
     this.#routes = new RouteKeeper({
       ringBytes: this.#settings['messaging.ring-bytes'],
-      hosts: () => this.#threads.all().filter(({ loaded }) => loaded),
+      hosts: () => this.#loadedHosts(),
       tasks: () => this.#reconciler.assignment?.tasks,
       tell: (peer, message) => this.#tell(peer, message),
       onRoutes: () => {
