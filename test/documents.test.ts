@@ -11,7 +11,7 @@ const DOCUMENTS = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ];
-const WITH_CODE = ['README.md', 'docs/tutorial.md', 'docs/testing.md'];
+const WITH_CODE = ['README.md', 'docs/tutorial.md', 'docs/testing.md', 'docs/flights.md'];
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 interface Block {
@@ -37,7 +37,7 @@ describe.each(WITH_CODE)('the TypeScript of %s', (document) => {
     const blocks = blocksOf(document);
     expect(blocks.length).toBeGreaterThan(0);
     for (const { file, code } of blocks) {
-      expect(file, code).toMatch(/^examples\/(tutorial|readme|testing)\/[\w.-]+\.ts$/);
+      expect(file, code).toMatch(/^examples\/(tutorial|readme|testing|flights)\/[\w.-]+\.ts$/);
       expect(isPartOf(code, read(file!)), `in ${file}:\n${code}`).toBe(true);
     }
   });
