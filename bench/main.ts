@@ -7,12 +7,14 @@ import { parseOptions, USAGE, type BenchOptions } from './options.js';
 import { createReport, type Report } from './report.js';
 import { benchScheduling } from './scheduling/bench.js';
 import { benchStartup } from './startup/bench.js';
+import { benchSubmit } from './submit/bench.js';
 import { benchWordcount } from './wordcount/bench.js';
 
 const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) => Promise<void>>> = {
   wordcount: benchWordcount,
   ceiling: benchCeiling,
   startup: benchStartup,
+  submit: benchSubmit,
   idle: benchIdle,
   lifecycle: benchLifecycle,
   scheduling: benchScheduling,

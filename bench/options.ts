@@ -24,6 +24,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   wordcount   acked rows per second, latency, CPU and memory, beside the hand-written ceiling
   ceiling     the hand-written ceiling alone
   startup     time until the first row
+  submit      time from isobar submit to the first acked row on daemons that run
   idle        what a local cluster with an idle topology takes
   lifecycle   10,000 small topologies submitted, listed and killed, workers off
   scheduling  placing whole clusters: processor time, memory, and what the placements are worth

@@ -2,7 +2,7 @@
  * `bench startup`: from the command to the first acked row, without and with the type check, and from a worker
  * process's start to the first row in its last bolt. The application writes the moments down itself.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import type { BenchOptions } from '../options.js';
 import { ProductRun } from '../product/run.js';
 import { summarize, type Report } from '../report.js';
 import { waitUntilQuiet } from '../window.js';
+import { readMarks } from './marks.js';
 
 const LONGEST_START_MS = 60_000;
 const POLL_MS = 5;
@@ -76,19 +77,4 @@ async function measureStart(check: boolean): Promise<Start> {
     run.kill();
     rmSync(directory, { recursive: true, force: true });
   }
-}
-
-function readMarks(path: string): Map<string, { readonly pid: number; readonly atMs: number }> {
-  let text = '';
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  const marks = new Map<string, { pid: number; atMs: number }>();
-  for (const line of text.split('\n').slice(0, -1)) {
-    const [what = '', pid, atMs] = line.split(' ');
-    if (!marks.has(what)) marks.set(what, { pid: Number(pid), atMs: Number(atMs) });
-  }
-  return marks;
 }
