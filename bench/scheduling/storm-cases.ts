@@ -103,23 +103,30 @@ function machineLost(make: Make, cluster: (file: string) => ClusterSnapshot): Sc
     const [start, strategy] = [cluster(file), make(library)];
     const { placement } = strategy(start);
     const lost = busiestMachine(placement);
-    const left = [...placement].map(
-      ([id, workers]) => [id, workers.filter(({ supervisor }) => supervisor !== lost)] as const,
-    );
-    const snapshot = {
-      ...start,
-      supervisors: start.supervisors.filter(({ id }) => id !== lost),
-      placement: new Map(left),
-    };
+    const supervisors = start.supervisors.filter(({ id }) => id !== lost);
+    let snapshot = start;
     let result: SchedulingResult | undefined;
     return {
-      decide: () => (result = strategy(snapshot)),
+      // What lost something is seen for the first time in each run, as a round hands it to its strategy.
+      decide: () => {
+        snapshot = { ...start, supervisors, placement: withoutMachine(placement, lost) };
+        result = strategy(snapshot);
+      },
       facts: () => ({
         ...placementFacts(snapshot, result!.placement),
         'moved-beyond-lost': { value: movedExecutors(snapshot.placement, result!.placement), unit: '' },
       }),
     };
   };
+}
+
+function withoutMachine(placement: Placement, lost: string): Placement {
+  return new Map(
+    [...placement].map(([id, workers]) => {
+      const left = workers.filter(({ supervisor }) => supervisor !== lost);
+      return [id, left.length === workers.length ? workers : left] as const;
+    }),
+  );
 }
 
 /** A whole round, from stored assignments and heartbeats to the outcome, in which nothing has changed. */

@@ -36,7 +36,6 @@ export function settledPlacement(
   { topologies, placement }: ClusterSnapshot,
   countsWorkers: boolean,
 ): Placement | undefined {
-  const taken = new Map<string, Set<number>>();
   const settled: [string, readonly PlacedWorker[]][] = [];
   for (const { id, executors, workers: wanted } of topologies) {
     const workers = placement.get(id) ?? [];
@@ -44,12 +43,31 @@ export function settledPlacement(
     if (countsWorkers && workers.length < Math.min(wanted, executors.length)) return undefined;
     if (!isComplete(workers, indexExecutors(executors))) return undefined;
     settled.push([id, workers]);
+  }
+  return haveSlotsOfTheirOwn(settled.map(([, workers]) => workers))
+    ? new Map(settled.sort(([a], [b]) => compareText(a, b)))
+    : undefined;
+}
+
+/** By their first: lists that have no slot in common. */
+const KNOWN_APART = new WeakMap<readonly PlacedWorker[], readonly (readonly PlacedWorker[])[]>();
+
+/** Cost: O(W) for lists that were not apart before, else O(1) for each list. */
+function haveSlotsOfTheirOwn(lists: readonly (readonly PlacedWorker[])[]): boolean {
+  const first = lists[0];
+  if (first === undefined) return true;
+  const known = KNOWN_APART.get(first);
+  if (known?.length === lists.length && known.every((workers, index) => workers === lists[index]))
+    return true;
+  const taken = new Map<string, Set<number>>();
+  for (const workers of lists) {
     for (const { supervisor, port } of workers) {
       const ports = taken.get(supervisor);
       if (ports === undefined) taken.set(supervisor, new Set([port]));
-      else if (ports.has(port)) return undefined;
+      else if (ports.has(port)) return false;
       else ports.add(port);
     }
   }
-  return new Map(settled.sort(([a], [b]) => compareText(a, b)));
+  KNOWN_APART.set(first, lists);
+  return true;
 }

@@ -6,7 +6,7 @@
  * Source: Storm's `mk-assignments`; unlike there an exception does not end the daemon.
  */
 import { type ErrorRecord, IsobarError, toIsobarError } from '../base/index.js';
-import { isAlive, livenessLimits, restrictToAlive } from './alive-executors.js';
+import { isAlive, type LivenessLimits, livenessLimits, restrictToAlive } from './alive-executors.js';
 import type { Assignment, SlotAssignment } from './assignment.js';
 import { WorkingCluster } from './cluster.js';
 import {
@@ -202,14 +202,9 @@ function readTopology(
     topologyTimeoutMs: null,
     launchTimeoutMs: settings['topology.worker-launch-timeout'],
   });
+  // Mostly all of them live, and nothing else has to be known.
   if (goneSupervisors.size === 0 && stored !== undefined && isComplete(stored.slots, planned)) {
-    const isSilent = ({ executors, startedMs }: SlotAssignment): boolean =>
-      executors.some((range) => {
-        const lastHeartbeatMs = topology.lastHeartbeatMs(range[0]);
-        return !isAlive({ startedMs, lastHeartbeatMs }, limits, nowMs);
-      });
-    // Mostly all of them live, and nothing else has to be known.
-    if (!stored.slots.some(isSilent))
+    if (allAlive(stored.slots, topology, limits, nowMs))
       return { topology, dead: [], alive: stored.slots, deadPorts: new Map() };
   }
   const dead: DeadExecutor[] = [];
@@ -231,6 +226,21 @@ function readTopology(
   });
   dead.sort((a, b) => compareRanges(a.range, b.range));
   return { topology, dead, alive: workers, deadPorts };
+}
+
+function allAlive(
+  slots: readonly SlotAssignment[],
+  topology: RoundTopology,
+  limits: LivenessLimits,
+  nowMs: number,
+): boolean {
+  for (const { executors, startedMs } of slots) {
+    for (let index = 0; index < executors.length; index++) {
+      const lastHeartbeatMs = topology.lastHeartbeatMs(executors[index]![0]);
+      if (!isAlive({ startedMs, lastHeartbeatMs }, limits, nowMs)) return false;
+    }
+  }
+  return true;
 }
 
 /** The snapshot with the placement that rebalances ask for. */

@@ -121,6 +121,7 @@ function keepOldSlotsOfFaulty(
   faults: ReadonlyMap<string, readonly string[]>,
   report: Report,
 ): void {
+  if (faults.size === 0) return;
   const holderAfter = holders(result.placement);
   const open = [...faults.keys()];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {

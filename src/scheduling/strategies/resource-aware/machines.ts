@@ -6,6 +6,7 @@
  */
 import type { ClusterSnapshot, ClusterSupervisor, Slot } from '../../cluster-snapshot.js';
 import { compareText } from '../../order.js';
+import { slotList } from '../../slot-list.js';
 import { CPU, FIRST_GENERIC, MEMORY, toAmount } from './amounts.js';
 
 /** Index of nothing. */
@@ -40,20 +41,18 @@ export class Machines {
   /** Changes to a rack so far, for those who keep something that follows from it. */
   readonly changesOfRack: Int32Array;
 
-  /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port; empty before `openSlots`. */
-  firstSlot = new Int32Array(0);
-  slotPort = new Int32Array(0);
+  /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port. */
+  readonly firstSlot: Int32Array;
+  readonly slotPort: Int32Array;
   /** Index of the topology that holds the slot, or NONE. */
-  slotHolder = new Int32Array(0);
-  machineOfSlot = new Int32Array(0);
-
-  readonly #registered: readonly ClusterSupervisor[];
+  readonly slotHolder: Int32Array;
+  readonly machineOfSlot: Int32Array;
 
   constructor(snapshot: ClusterSnapshot, genericNames: readonly string[]) {
     this.genericNames = genericNames;
     this.resourceCount = FIRST_GENERIC + genericNames.length;
     const registered = uniqueSorted(snapshot.supervisors);
-    this.#registered = registered;
+    const ports = registered.map((supervisor) => sortedPorts(supervisor.ports));
     const ids = registered.map(({ id }) => id);
     const indexOfId = new Map<string, number>();
     for (let machine = 0; machine < ids.length; machine++) indexOfId.set(ids[machine]!, machine);
@@ -93,16 +92,9 @@ export class Machines {
     this.leftOfRack = new Float64Array(this.rackNames.length * this.resourceCount);
     this.changesOfRack = new Int32Array(this.rackNames.length);
     for (let machine = 0; machine < count; machine++) this.#addToRack(machine);
-  }
-
-  /** Makes the books of slots. A round in which nothing is to be placed needs none, and they are the largest part. */
-  openSlots(): void {
-    const { count } = this;
-    const ports = this.#registered.map((supervisor) => sortedPorts(supervisor.ports));
     this.firstSlot = new Int32Array(count + 1);
     for (let machine = 0; machine < count; machine++) {
-      const slots = machine < ports.length ? ports[machine]!.length : 0;
-      this.firstSlot[machine + 1] = this.firstSlot[machine]! + slots;
+      this.firstSlot[machine + 1] = this.firstSlot[machine]! + (ports[machine]?.length ?? 0);
     }
     const slots = this.firstSlot[count]!;
     this.slotPort = new Int32Array(slots);
@@ -213,11 +205,7 @@ function placedElsewhere(
 ): readonly string[] {
   const others = new Set<string>();
   for (const workers of placement.values()) {
-    let last = '';
-    for (const { supervisor } of workers) {
-      // Workers of a supervisor mostly follow each other.
-      if (supervisor === last) continue;
-      last = supervisor;
+    for (const supervisor of slotList(workers).supervisors) {
       if (!registered.has(supervisor)) others.add(supervisor);
     }
   }

@@ -2,17 +2,18 @@
  * Places all executors of one topology that have no slot, or none of them, by the strategy that the topology names. What
  * runs already stays where it is, and no worker that runs is extended.
  */
-import type { PlacedWorker } from '../../cluster-snapshot.js';
 import { compareRanges } from '../../order.js';
 import { type Constraints, constraintsOf } from './constraints.js';
 import type { MachineOrder } from './machine-order.js';
 import { NONE } from './machines.js';
+import { placedList } from './placed-list.js';
 import { type PlaceInput, PLACERS } from './placers.js';
 import { prepareSearch } from './prepare-search.js';
 import { placeRoundRobin } from './round-robin.js';
 import { search, type SearchOutcome } from './search.js';
 import { explainShortage, type Shortage } from './shortage.js';
-import { addRequest, type HeldWorker } from './topology-state.js';
+import { addRequest } from './topology-request.js';
+import type { HeldWorker } from './topology-state.js';
 import type { Trial } from './trial.js';
 
 export type PlaceOutcome =
@@ -117,20 +118,28 @@ function roundRobinMachines({ machines, state, all, options }: PlaceInput, order
 }
 
 /** What was put as workers. */
-function workersOf(trial: Trial): HeldWorker[] {
-  const { machines, request } = trial;
+function workersOf({ machines, request, slots, executors }: Trial): HeldWorker[] {
   const bySlot = new Map<number, number[]>();
-  trial.slots.forEach((slot, index) => {
-    const executor = trial.executors[index]!;
+  slots.forEach((slot, index) => {
+    const executor = executors[index]!;
     const list = bySlot.get(slot);
     if (list === undefined) bySlot.set(slot, [executor]);
     else list.push(executor);
   });
-  return [...bySlot].map(([slot, executors]) => {
-    const placed: PlacedWorker = {
+  // Slots are numbered in order of supervisor and port.
+  const ordered = [...bySlot].sort(([a], [b]) => a - b);
+  const list = placedList(
+    ordered.map(([slot, inSlot]) => ({
       ...machines.slot(slot),
-      executors: executors.map((executor) => request.executors[executor]!.range).sort(compareRanges),
-    };
-    return { machine: machines.machineOfSlot[slot]!, slot, placed };
-  });
+      executors: inSlot.map((executor) => request.executors[executor]!.range).sort(compareRanges),
+    })),
+    request,
+  );
+  return ordered.map(([slot], at) => ({
+    machine: machines.machineOfSlot[slot]!,
+    slot,
+    placed: list.workers[at]!,
+    list,
+    at,
+  }));
 }

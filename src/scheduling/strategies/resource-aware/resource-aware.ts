@@ -130,7 +130,6 @@ class Round {
     const waiting = order.filter((id) => this.#state(id).unassigned > 0 && this.#mayPlace(id));
     for (const id of order) if (this.#state(id).unassigned === 0) this.#outcomes.set(id, 'already-placed');
     if (waiting.length > 0) {
-      this.#machines.openSlots();
       for (const id of this.#failures.keys()) this.#reserve(this.#snapshot.placement.get(id) ?? []);
       for (const state of this.#states.values()) {
         state.enter(this.#machines, this.#placeOptions.minimumWorkerCpu);

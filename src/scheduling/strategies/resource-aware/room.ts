@@ -34,7 +34,7 @@ export class Room {
     this.#required[MEMORY] = totals.memory - totals.shared;
     totals.generic.forEach((amount, name) => (this.#required[FIRST_GENERIC + name] = amount));
     this.#requiredMemory = totals.memory;
-    this.#scheduled = state.assignedRequests(resourceCount);
+    this.#scheduled = state.assignedRequests();
     this.#scheduledMemory = state.memoryInUse();
   }
 
@@ -61,9 +61,7 @@ export class Room {
 
   /** After a failed search. `put`: requests of what it had put when it ended, by resource; `putMemory`: with shared parts. */
   searchFailed(put: Float64Array, putMemory: number): void {
-    this.#scheduled = this.#state
-      .assignedRequests(this.#resourceCount)
-      .map((sum, resource) => sum + put[resource]!);
+    this.#scheduled = this.#state.assignedRequests().map((sum, resource) => sum + put[resource]!);
     this.#scheduledMemory = this.#state.memoryInUse() + putMemory;
     this.#missing = this.#required.map((amount, resource) =>
       Math.max(0, amount - this.#scheduled[resource]!),
@@ -73,7 +71,7 @@ export class Room {
 
   /** Before a topology is evicted. */
   evicting(other: TopologyState): void {
-    const given = other.assignedRequests(this.#resourceCount);
+    const given = other.assignedRequests();
     const givenMemory = other.memoryInUse();
     for (let resource = 0; resource < this.#resourceCount; resource++) {
       this.#free[resource]! += given[resource]!;

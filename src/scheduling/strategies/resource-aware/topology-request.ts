@@ -9,7 +9,7 @@ import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
 import type { ClusterComponent, PlacementRules, RequestedResources } from '../../resources.js';
 import { ACKER } from '../../system-components.js';
-import { FIRST_GENERIC, toAmount } from './amounts.js';
+import { CPU, FIRST_GENERIC, MEMORY, toAmount } from './amounts.js';
 import { NONE } from './machines.js';
 
 /** Memory that executors share, in amounts. */
@@ -43,6 +43,8 @@ export interface TopologyRequest {
   /** By component, then resource by name. */
   readonly generic: Float64Array;
   readonly genericCount: number;
+  /** As machines count resources. */
+  readonly resourceCount: number;
   readonly regions: readonly Region[];
   /** Regions by component. */
   readonly regionsOf: readonly (readonly number[])[];
@@ -117,6 +119,7 @@ function makeRequest(topology: ClusterTopology, genericNames: readonly string[])
     offHeap: amounts(({ offHeapMb }) => offHeapMb),
     generic,
     genericCount: genericNames.length,
+    resourceCount: genericResource(genericNames.length),
     ...regionsOf(descriptions),
     indexOf,
   };
@@ -155,6 +158,21 @@ export function genericNames(
 /** The resource of a name's index, as machines count it. */
 export function genericResource(name: number): number {
   return FIRST_GENERIC + name;
+}
+
+/** Adds what executors of a component ask for to sums by resource, as machines count them, that begin at `first`. */
+export function addRequest(
+  sums: Float64Array,
+  { cpu, onHeap, offHeap, generic, genericCount }: TopologyRequest,
+  component: number,
+  first = 0,
+  executors = 1,
+): void {
+  sums[first + CPU]! += executors * cpu[component]!;
+  sums[first + MEMORY]! += executors * (onHeap[component]! + offHeap[component]!);
+  for (let name = 0; name < genericCount; name++) {
+    sums[first + genericResource(name)]! += executors * generic[component * genericCount + name]!;
+  }
 }
 
 function requested(

@@ -2,52 +2,46 @@
  * A topology with what it has where. Loading takes the workers of a placement, leaving out those that conflict with
  * others; taking and giving back slots keeps the machines' books.
  */
-import type { ExecutorRange } from '../../assignment.js';
 import { compareSlots, type PlacedWorker } from '../../cluster-snapshot.js';
-import { inOrder } from '../../order.js';
 import { CPU, MEMORY } from './amounts.js';
 import { type Machines, NONE } from './machines.js';
-import { genericResource, totalsOf, type RequestTotals, type TopologyRequest } from './topology-request.js';
+import { type PlacedList, placedList } from './placed-list.js';
+import { addRequest, totalsOf, type RequestTotals, type TopologyRequest } from './topology-request.js';
 
-/** A worker by integer. `slot` is NONE before `enter`, and where the supervisor does not offer the port any more. */
+/** A worker by integer. `slot` is NONE where the supervisor does not offer the port any more. */
 export interface HeldWorker {
   readonly machine: number;
   readonly slot: number;
   readonly placed: PlacedWorker;
+  /** The list that has it, and its place there. */
+  readonly list: PlacedList;
+  readonly at: number;
 }
 
-/** Slots that somebody holds, by supervisor's index and port. */
+/** Slots that somebody holds although nobody offers them, by supervisor's index and port. */
 export class TakenSlots {
   readonly #ports = new Map<number, Set<number>>();
 
-  has(machine: number, port: number): boolean {
-    return this.#ports.get(machine)?.has(port) ?? false;
-  }
-
-  add(machine: number, port: number): void {
+  /** false: somebody holds it already. */
+  take(machine: number, port: number): boolean {
     const ports = this.#ports.get(machine);
     if (ports === undefined) this.#ports.set(machine, new Set([port]));
+    else if (ports.has(port)) return false;
     else ports.add(port);
+    return true;
   }
-}
-
-/** Amounts of processor and memory. */
-export interface Use {
-  readonly cpu: number;
-  readonly memory: number;
 }
 
 export class TopologyState {
   readonly index: number;
   readonly request: TopologyRequest;
   readonly totals: RequestTotals;
-  /** In order of supervisor and port. */
-  workers: readonly HeldWorker[] = [];
   /** What `load` was given, as long as nothing has changed. */
   loaded: readonly PlacedWorker[] | undefined;
   /** By executor: 1 if it has a slot. */
   readonly assigned: Uint8Array;
   unassigned: number;
+  #workers: readonly HeldWorker[] = [];
 
   constructor(index: number, request: TopologyRequest) {
     this.index = index;
@@ -57,66 +51,70 @@ export class TopologyState {
     this.unassigned = request.executors.length;
   }
 
-  /** Takes the workers of a placement; `taken` has the slots that others hold. */
+  /** In order of supervisor and port. */
+  get workers(): readonly HeldWorker[] {
+    return this.#workers;
+  }
+
+  /** Takes the workers of a placement, but for slots that others hold; `taken` has those that nobody offers. */
   load(unordered: readonly PlacedWorker[], machines: Machines, taken: TakenSlots): void {
-    const workers = inOrder(unordered, compareSlots);
+    const list = placedList(unordered, this.request);
+    const { workers, supervisors, firstWorker, ports } = list;
+    const { slotHolder } = machines;
     const held: HeldWorker[] = [];
-    let lastSupervisor = '';
-    let machine = NONE;
-    for (const placed of workers) {
-      if (placed.supervisor !== lastSupervisor) {
-        lastSupervisor = placed.supervisor;
-        machine = machines.indexOfId.get(lastSupervisor) ?? NONE;
+    for (let index = 0; index < supervisors.length; index++) {
+      const machine = machines.indexOfId.get(supervisors[index]!) ?? NONE;
+      for (let at = firstWorker[index]!; at < firstWorker[index + 1]!; at++) {
+        const slot = machines.slotIndex(machine, ports[at]!);
+        if (slot !== NONE && slotHolder[slot] !== NONE) continue;
+        if (!this.#mark(list, at)) continue;
+        if (slot !== NONE) slotHolder[slot] = this.index;
+        else if (!taken.take(machine, ports[at]!)) {
+          this.#unmark(list, at);
+          continue;
+        }
+        held.push({ machine, slot, placed: workers[at]!, list, at });
       }
-      if (taken.has(machine, placed.port) || !this.#mark(placed)) continue;
-      taken.add(machine, placed.port);
-      held.push({ machine, slot: NONE, placed });
     }
-    this.workers = held;
+    this.#workers = held;
     if (held.length === workers.length) this.loaded = workers;
   }
 
-  /** Enters the loaded workers into the books of slots and resources, which are just opened. */
+  /** Adds all that the present workers use to the books of what machines have left. */
   enter(machines: Machines, minimumWorkerCpu: number): void {
-    this.workers = this.workers.map(({ machine, placed }) => {
-      const slot = machines.slotIndex(machine, placed.port);
-      if (slot !== NONE) machines.slotHolder[slot] = this.index;
-      return { machine, slot, placed };
-    });
-    this.account(machines, 1, minimumWorkerCpu);
+    this.#account(this.#workers, machines, 1, minimumWorkerCpu);
   }
 
-  /** Adds (1) or takes away (-1) all that the present workers use. */
-  account(machines: Machines, sign: 1 | -1, minimumWorkerCpu: number): void {
-    const { request } = this;
+  #account(workers: readonly HeldWorker[], machines: Machines, sign: 1 | -1, minimumWorkerCpu: number): void {
+    const { regions, resourceCount } = this.request;
     const sharedByMachine = new Map<number, Set<number>>();
-    for (const { machine, placed } of this.workers) {
-      const use = this.#useOf(placed, minimumWorkerCpu);
-      machines.use(machine, CPU, sign * use.cpu);
-      machines.use(machine, MEMORY, sign * use.memory);
-      use.generic.forEach((amount, name) => {
-        if (amount > 0) machines.use(machine, genericResource(name), sign * amount);
-      });
-      if (use.regions.size === 0) continue;
+    for (const { machine, list, at } of workers) {
+      const { use } = list;
+      const first = at * resourceCount;
+      machines.use(machine, CPU, sign * Math.max(use[first + CPU]!, minimumWorkerCpu));
+      for (let resource = MEMORY; resource < resourceCount; resource++) {
+        const amount = use[first + resource]!;
+        if (amount > 0) machines.use(machine, resource, sign * amount);
+      }
+      if (regions.length === 0 || list.regions[at]!.length === 0) continue;
       const seen = sharedByMachine.get(machine) ?? new Set();
       sharedByMachine.set(machine, seen);
-      for (const region of use.regions) {
+      for (const region of list.regions[at]!) {
         if (seen.has(region)) continue;
         seen.add(region);
-        machines.use(machine, MEMORY, sign * request.regions[region]!.offHeapMachine);
+        machines.use(machine, MEMORY, sign * regions[region]!.offHeapMachine);
       }
     }
   }
 
   /** Memory of all present workers, shared parts included. */
   memoryInUse(): number {
-    const { regions } = this.request;
+    const { regions, resourceCount } = this.request;
     const sharedByMachine = new Set<string>();
     let memory = 0;
-    for (const { machine, placed } of this.workers) {
-      const use = this.#useOf(placed, 0);
-      memory += use.memory;
-      for (const region of use.regions) {
+    for (const { machine, list, at } of this.#workers) {
+      memory += list.use[at * resourceCount + MEMORY]!;
+      for (const region of list.regions[at]!) {
         const key = `${machine}:${region}`;
         if (sharedByMachine.has(key)) continue;
         sharedByMachine.add(key);
@@ -127,22 +125,24 @@ export class TopologyState {
   }
 
   /** What the executors that have a slot ask for, without shared memory. By resource, as machines count them. */
-  assignedRequests(resourceCount: number): Float64Array {
+  assignedRequests(): Float64Array {
+    const { componentOf, components, resourceCount } = this.request;
+    const counts = new Int32Array(components.length);
+    for (let executor = 0; executor < componentOf.length; executor++) {
+      counts[componentOf[executor]!]! += this.assigned[executor]!;
+    }
     const sums = new Float64Array(resourceCount);
-    const { componentOf } = this.request;
-    this.assigned.forEach((has, executor) => {
-      if (has === 1) addRequest(sums, this.request, componentOf[executor]!);
-    });
+    counts.forEach((count, component) => addRequest(sums, this.request, component, 0, count));
     return sums;
   }
 
   /** Gives all slots back. */
   release(machines: Machines, minimumWorkerCpu: number): readonly HeldWorker[] {
-    const { workers } = this;
+    const workers = this.#workers;
     this.loaded = undefined;
-    this.account(machines, -1, minimumWorkerCpu);
+    this.#account(workers, machines, -1, minimumWorkerCpu);
     for (const { slot } of workers) if (slot !== NONE) machines.slotHolder[slot] = NONE;
-    this.workers = [];
+    this.#workers = [];
     this.assigned.fill(0);
     this.unassigned = this.request.executors.length;
     return workers;
@@ -151,80 +151,38 @@ export class TopologyState {
   /** Takes workers in free slots in addition to the present ones, which it follows in no particular order. */
   take(workers: readonly HeldWorker[], machines: Machines, minimumWorkerCpu: number): void {
     this.loaded = undefined;
-    this.account(machines, -1, minimumWorkerCpu);
-    for (const { slot, placed } of workers) {
+    // What is shared on a machine is counted once, whichever of its workers bring it.
+    const isShared = this.request.regions.length > 0;
+    if (isShared) this.#account(this.#workers, machines, -1, minimumWorkerCpu);
+    for (const { slot, list, at } of workers) {
       if (slot !== NONE) machines.slotHolder[slot] = this.index;
-      this.#mark(placed);
+      this.#mark(list, at);
     }
-    this.workers = [...this.workers, ...workers].sort((a, b) => compareSlots(a.placed, b.placed));
-    this.account(machines, 1, minimumWorkerCpu);
+    this.#workers = [...this.#workers, ...workers].sort((a, b) => compareSlots(a.placed, b.placed));
+    this.#account(isShared ? this.#workers : workers, machines, 1, minimumWorkerCpu);
   }
 
-  /** Notes that the executors have a slot; false, with nothing noted, if one has already. */
-  #mark({ executors }: PlacedWorker): boolean {
-    const { indexOf } = this.request;
-    for (let place = 0; place < executors.length; place++) {
-      const index = indexOf(executors[place]!);
-      if (index === NONE) continue;
-      if (this.assigned[index] === 1) {
-        for (const range of executors.slice(0, place)) this.#unmark(indexOf(range));
+  /** Notes that a worker's executors have a slot; false, with nothing noted, if one has already. */
+  #mark({ firstExecutor, executors }: PlacedList, worker: number): boolean {
+    const { assigned } = this;
+    const first = firstExecutor[worker]!;
+    const end = firstExecutor[worker + 1]!;
+    for (let place = first; place < end; place++) {
+      const executor = executors[place]!;
+      if (assigned[executor] === 1) {
+        for (let marked = first; marked < place; marked++) assigned[executors[marked]!] = 0;
         return false;
       }
-      this.assigned[index] = 1;
-      this.unassigned--;
+      assigned[executor] = 1;
     }
+    this.unassigned -= end - first;
     return true;
   }
 
-  #unmark(index: number): void {
-    if (index === NONE) return;
-    this.assigned[index] = 0;
-    this.unassigned++;
-  }
-
-  #useOf({ executors }: PlacedWorker, minimumWorkerCpu: number): WorkerUse {
-    const { request } = this;
-    const known = KNOWN_USES.get(executors);
-    if (known?.componentOf === request.componentOf && known.minimumWorkerCpu === minimumWorkerCpu)
-      return known.use;
-    const sums = new Float64Array(genericResource(request.genericCount));
-    const regions = new Set<number>();
-    for (const range of executors) {
-      const executor = request.indexOf(range);
-      if (executor === NONE) continue;
-      const component = request.componentOf[executor]!;
-      addRequest(sums, request, component);
-      for (const region of request.regionsOf[component]!) regions.add(region);
-    }
-    let memory = sums[MEMORY]!;
-    for (const region of regions) {
-      const { onHeap, offHeapWorker } = request.regions[region]!;
-      memory += onHeap + offHeapWorker;
-    }
-    const cpu = Math.max(sums[CPU]!, minimumWorkerCpu);
-    const use = { cpu, memory, generic: sums.subarray(genericResource(0)), regions };
-    KNOWN_USES.set(executors, { componentOf: request.componentOf, minimumWorkerCpu, use });
-    return use;
-  }
-}
-
-interface WorkerUse extends Use {
-  readonly generic: Float64Array;
-  readonly regions: ReadonlySet<number>;
-}
-
-/** What workers use that are handed from round to round, by the list of their executors. */
-const KNOWN_USES = new WeakMap<
-  readonly ExecutorRange[],
-  { readonly componentOf: Int32Array; readonly minimumWorkerCpu: number; readonly use: WorkerUse }
->();
-
-/** Adds what one executor of a component asks for to sums by resource, as machines count them. */
-export function addRequest(sums: Float64Array, request: TopologyRequest, component: number): void {
-  const { cpu, onHeap, offHeap, generic, genericCount } = request;
-  sums[CPU]! += cpu[component]!;
-  sums[MEMORY]! += onHeap[component]! + offHeap[component]!;
-  for (let name = 0; name < genericCount; name++) {
-    sums[genericResource(name)]! += generic[component * genericCount + name]!;
+  #unmark({ firstExecutor, executors }: PlacedList, worker: number): void {
+    const first = firstExecutor[worker]!;
+    const end = firstExecutor[worker + 1]!;
+    for (let place = first; place < end; place++) this.assigned[executors[place]!] = 0;
+    this.unassigned += end - first;
   }
 }
