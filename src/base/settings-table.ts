@@ -101,6 +101,18 @@ export const SETTINGS_TABLE = {
     scope: 'cluster',
     what: 'The strategy `balanced` improves the greedy placement and restores a balance that was lost; off: exactly the steps of Flink.',
   },
+  'load-balance.spread-components': {
+    kind: 'boolean',
+    default: true,
+    scope: 'cluster',
+    what: 'Among placements that are equally even the strategy `balanced` takes the one in which executors of one component are on most machines; off, as in Flink: whichever comes first.',
+  },
+  'load-balance.keep-neighbours': {
+    kind: 'boolean',
+    default: true,
+    scope: 'cluster',
+    what: 'Among placements that are equal in load, and in the spread of components, the strategy `balanced` takes the one in which most rows stay on their machine, else in their rack; off, as in Flink: whichever comes first.',
+  },
   'scheduling.user-pools': {
     kind: 'strings',
     default: [],

@@ -32,6 +32,11 @@ export const METRICS: readonly MetricRow[] = [
   },
   { name: '  mean', value: ({ workerLoad }) => figure(workerLoad.mean) },
   { name: '  largest / mean', value: ({ workerLoad }) => overMean(workerLoad) },
+  {
+    name: 'components spread',
+    value: ({ components: { placed, spread } }) =>
+      placed === 0 ? '–' : `${figure(spread)} of ${figure(placed)}`,
+  },
   { name: 'traffic cost', value: ({ traffic: { cost } }) => figure(cost) },
   {
     name: '  per row, 0 to 3',

@@ -1,4 +1,11 @@
+export type { Arrangement, Objective } from './arrange-groups.js';
+export { arrangeGroups } from './arrange-groups.js';
+export type { Amounts } from './even-amounts.js';
+export { EvenAmounts } from './even-amounts.js';
+export type { Ends } from './near-neighbours.js';
+export { NearNeighbours } from './near-neighbours.js';
 export type { Balance, BalanceOptions } from './balance-groups.js';
 export { balanceGroups } from './balance-groups.js';
 export { largestLoadBound } from './lower-bound.js';
 export type { BalanceProblem } from './balance-problem.js';
+export { machineLoads, spreadOf } from './balance-problem.js';

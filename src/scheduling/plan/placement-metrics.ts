@@ -41,6 +41,8 @@ export interface PlacementMetrics {
   readonly lowestMaxLoad: number;
   /** Over all workers. */
   readonly workerLoad: Levels;
+  /** User components that are placed, and those of which no machine has more executors than an equal part, rounded up. */
+  readonly components: { readonly placed: number; readonly spread: number };
   readonly traffic: Traffic;
 }
 
@@ -96,8 +98,37 @@ export function placementMetrics(snapshot: ClusterSnapshot): PlacementMetrics {
     machineLoad: levels(machines.map(({ load }) => load)),
     lowestMaxLoad,
     workerLoad: levels(workerLoads),
+    components: componentSpread(snapshot),
     traffic: trafficCost(snapshot),
   };
+}
+
+function componentSpread({
+  supervisors,
+  topologies,
+  placement,
+}: ClusterSnapshot): PlacementMetrics['components'] {
+  const machines = supervisors.filter(({ ports }) => ports.length > 0).length;
+  let [placed, spread] = [0, 0];
+  for (const { id, executors, components = [] } of topologies) {
+    const system = new Set(components.flatMap(({ id: name, kind }) => (kind === 'system' ? [name] : [])));
+    const componentOf = new Map(executors.map(({ range, component }) => [range[0], component]));
+    const counts = new Map<string, Map<string, number>>();
+    for (const { supervisor, executors: ranges } of placement.get(id) ?? []) {
+      for (const [first] of ranges) {
+        const component = componentOf.get(first);
+        if (component === undefined || system.has(component) || component.startsWith('__')) continue;
+        const there = counts.get(component) ?? new Map<string, number>();
+        counts.set(component, there.set(supervisor, (there.get(supervisor) ?? 0) + 1));
+      }
+    }
+    for (const there of counts.values()) {
+      const total = [...there.values()].reduce((sum, count) => sum + count, 0);
+      placed++;
+      if (Math.max(...there.values()) <= Math.ceil(total / Math.max(1, machines))) spread++;
+    }
+  }
+  return { placed, spread };
 }
 
 /** What an executor weighs, by its first task: as declared, else 1, and 0 for system components. */

@@ -23,6 +23,8 @@ const STRATEGIES: ReadonlyMap<string, (settings: Settings) => Strategy> = new Ma
         mode: 'tasks',
         improves: isOn(settings, 'load-balance.improvement', 'flink'),
         fairShares: isOn(settings, 'scheduling.fair-shares', 'flink'),
+        spreadsComponents: isOn(settings, 'load-balance.spread-components', 'flink'),
+        keepsNeighbours: isOn(settings, 'load-balance.keep-neighbours', 'flink'),
         moveBudget: settings['scheduling.moves-per-round'],
       }),
   ],
@@ -58,7 +60,9 @@ type Switch =
   | 'scheduling.fair-shares'
   | 'scheduling.isolation-spares-others'
   | 'scheduling.place-what-fits'
-  | 'load-balance.improvement';
+  | 'load-balance.improvement'
+  | 'load-balance.spread-components'
+  | 'load-balance.keep-neighbours';
 
 /** Is the improvement wanted: neither switched off itself nor by the compatibility with the system that lacks it? */
 function isOn(settings: Settings, name: Switch, over: 'storm' | 'flink'): boolean {

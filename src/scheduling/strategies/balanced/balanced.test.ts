@@ -4,11 +4,19 @@ import type { ClusterSnapshot, ClusterTopology, PlacedWorker } from '../../clust
 import { computeExecutors } from '../../executors.js';
 import { numberTasks } from '../../numbering.js';
 import type { LoadBalanceMode } from '../../resources.js';
+import { trafficCost } from '../../plan/traffic-cost.js';
 import { validateAssignment } from '../../validate-assignment.js';
 import { type BalancedOptions, balancedStrategy } from './balanced.js';
 
 const seed = 20_265;
-const TASKS: BalancedOptions = { mode: 'tasks', improves: true, fairShares: true, moveBudget: Infinity };
+const TASKS: BalancedOptions = {
+  mode: 'tasks',
+  improves: true,
+  fairShares: true,
+  spreadsComponents: true,
+  keepsNeighbours: true,
+  moveBudget: Infinity,
+};
 
 function topologyOf(
   id: string,
@@ -241,6 +249,87 @@ describe('the strategy balanced', () => {
     );
   });
 
+  describe('among placements that are equally even', () => {
+    const PLAIN: BalancedOptions = { ...TASKS, spreadsComponents: false, keepsNeighbours: false };
+    const SPREAD: BalancedOptions = { ...PLAIN, spreadsComponents: true };
+    const NEAR: BalancedOptions = { ...PLAIN, keepsNeighbours: true };
+
+    it('takes one in which a component is on different machines', () => {
+      // Two workers of one kind and two of another, on two machines that have something already.
+      const groups = (id: string): ClusterTopology => ({
+        ...topologyOf(id, { x: 2, y: 2 }),
+        workers: 4,
+        components: ['x', 'y'].map((name) => ({
+          id: name,
+          kind: 'bolt',
+          resources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 },
+          slotSharingGroup: name,
+        })),
+      });
+      const other = topologyOf('a', { z: 1 });
+      const cluster = clusterOf([3, 3], [other, groups('t')]);
+      const spread = balancedStrategy(SPREAD)(cluster);
+      expect(squares(cluster.topologies, spread.placement)).toBe(5);
+      expect(machineLoads(cluster, spread.placement)).toEqual(
+        machineLoads(cluster, balancedStrategy(PLAIN)(cluster).placement),
+      );
+    });
+
+    it('costs neither load nor moves, at the start or when machines go and come, and is never worse in what it is for', () => {
+      fc.assert(
+        fc.property(
+          anyCluster,
+          fc.array(fc.integer({ min: -1, max: 4 }), { minLength: 1, maxLength: 5 }),
+          ([slots, specs], later) => {
+            const topologies = specs.map(([counts, workers, , usesMaxParallelism], index) =>
+              topologyOf(`t${index}`, counts, {
+                ...(usesMaxParallelism ? {} : { workers }),
+                balance: { mode: 'tasks' },
+              }),
+            );
+            fc.pre(later.some((count) => count >= 0));
+            const start = clusterOf(slots, topologies);
+            const first = balancedStrategy(PLAIN)(start).placement;
+            const alive = new Map(
+              [...first].map(([id, workers]) => [
+                id,
+                workers.filter(({ supervisor, port }) => (later[Number(supervisor.slice(1))] ?? -1) > port),
+              ]),
+            );
+            // Where slots are short, executors join workers afterwards.
+            const wanted = topologies.reduce((sum, { workers }) => sum + workers, 0);
+            const isShort = ({ supervisors }: ClusterSnapshot): boolean =>
+              supervisors.reduce((sum, { ports }) => sum + ports.length, 0) < wanted;
+            const second = clusterOf(later, topologies, alive);
+            for (const cluster of isShort(start) ? [] : [start, ...(isShort(second) ? [] : [second])]) {
+              const plain = balancedStrategy(PLAIN)(cluster);
+              const loads = machineLoads(cluster, plain.placement);
+              for (const options of [SPREAD, NEAR, TASKS]) {
+                const own = balancedStrategy(options)(cluster);
+                check(cluster, own);
+                const ownLoads = machineLoads(cluster, own.placement);
+                expect(ownLoads.at(-1)).toBeLessThanOrEqual(loads.at(-1)!);
+                expect(ownLoads[0]).toBeGreaterThanOrEqual(loads[0]!);
+                expect(movedExecutors(cluster.placement, own.placement)).toBeLessThanOrEqual(
+                  movedExecutors(cluster.placement, plain.placement),
+                );
+              }
+              const spread = squares(topologies, balancedStrategy(SPREAD)(cluster).placement);
+              expect(spread).toBeLessThanOrEqual(squares(topologies, plain.placement));
+              expect(squares(topologies, balancedStrategy(TASKS)(cluster).placement)).toBeLessThanOrEqual(
+                spread,
+              );
+              const near = { ...cluster, placement: balancedStrategy(NEAR)(cluster).placement };
+              const cost = trafficCost({ ...cluster, placement: plain.placement }).cost;
+              expect(trafficCost(near).cost).toBeLessThanOrEqual(cost + 1e-9);
+            }
+          },
+        ),
+        { seed, numRuns: 300 },
+      );
+    });
+  });
+
   it('does not depend on the order of its input', () => {
     fc.assert(
       fc.property(anyCluster, ([slots, specs]) => {
@@ -268,4 +357,47 @@ function check(cluster: ClusterSnapshot, result: ReturnType<ReturnType<typeof ba
   const total = cluster.supervisors.reduce((sum, { ports }) => sum + ports.length, 0);
   const isEnough = total >= cluster.topologies.length;
   if (isEnough && cluster.placement.size === 0) expect(result.unplaced.size).toBe(0);
+}
+
+/** Ascending. */
+function machineLoads(
+  { supervisors, topologies }: ClusterSnapshot,
+  placement: ClusterSnapshot['placement'],
+): readonly number[] {
+  const loads = new Map(supervisors.map(({ id }) => [id, 0]));
+  for (const { id } of topologies)
+    for (const { supervisor, executors } of placement.get(id) ?? [])
+      loads.set(supervisor, (loads.get(supervisor) ?? 0) + executors.length);
+  return [...loads.values()].sort((a, b) => a - b);
+}
+
+/** The sum over components and machines of the square of how many executors are there. */
+function squares(topologies: readonly ClusterTopology[], placement: ClusterSnapshot['placement']): number {
+  let sum = 0;
+  for (const { id, executors } of topologies) {
+    const componentOf = new Map(executors.map(({ range, component }) => [range[0], component]));
+    const counts = new Map<string, number>();
+    for (const worker of placement.get(id) ?? []) {
+      for (const [first] of worker.executors) {
+        const component = componentOf.get(first) ?? '';
+        const key = `${component} ${worker.supervisor}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+    }
+    for (const count of counts.values()) sum += count * count;
+  }
+  return sum;
+}
+
+function movedExecutors(before: ClusterSnapshot['placement'], after: ClusterSnapshot['placement']): number {
+  const placesOf = (placement: ClusterSnapshot['placement']): ReadonlyMap<string, string> =>
+    new Map(
+      [...placement].flatMap(([id, workers]) =>
+        workers.flatMap(({ supervisor, port, executors }) =>
+          executors.map(([first]) => [`${id} ${first}`, `${supervisor}:${port}`] as const),
+        ),
+      ),
+    );
+  const now = placesOf(after);
+  return [...placesOf(before)].filter(([executor, place]) => now.get(executor) !== place).length;
 }

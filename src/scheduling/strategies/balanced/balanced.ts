@@ -8,7 +8,13 @@
  * B2  No executor is without a worker while its topology has one.
  * B3  The same snapshot gives the same result.
  */
-import { balanceGroups, type BalanceProblem } from '../../balance/index.js';
+import {
+  type Arrangement,
+  balanceGroups,
+  type BalanceProblem,
+  machineLoads,
+  spreadOf,
+} from '../../balance/index.js';
 import { WorkingCluster } from '../../cluster.js';
 import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Slot } from '../../cluster-snapshot.js';
 import type { LoadBalanceMode } from '../../resources.js';
@@ -17,10 +23,11 @@ import { fairShares, firstShares } from '../../fair-shares.js';
 import { fillLiveWorkers } from '../even/fill-live-workers.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { machineChoiceOf } from './load-balance-mode.js';
+import { type ArrangedWorkers, type ArrangingOptions, arrangeWorkers } from './objectives.js';
 import { splitWorkers } from './split-workers.js';
 import { groupable, type GroupableTopology, openGroups, type SlotGroup } from './slot-groups.js';
 
-export interface BalancedOptions {
+export interface BalancedOptions extends ArrangingOptions {
   /** Of the cluster; a topology may have its own. */
   readonly mode: LoadBalanceMode;
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
@@ -36,6 +43,8 @@ export interface BalancedOptions {
 interface OpenGroup {
   readonly topologyId: string;
   readonly group: SlotGroup;
+  /** The slot of the worker that it was taken out of; not given: it has not run. */
+  readonly origin?: Slot;
 }
 
 interface RunningGroup extends OpenGroup {
@@ -78,7 +87,7 @@ class BalancedRound {
         const own = this.#groupable.get(id)!;
         const open = byMode.get(mode) ?? [];
         byMode.set(mode, open);
-        for (const group of this.#split(id, own, growth.get(id) ?? 0)) open.push({ topologyId: id, group });
+        open.push(...this.#split(id, own, growth.get(id) ?? 0));
         const workers = this.#cluster.workersOf(id);
         const sharing = topology.balance?.sharing ?? this.#options.sharing;
         const movable = isAsked && mode === 'tasks';
@@ -143,7 +152,7 @@ class BalancedRound {
   }
 
   /** Groups taken out of the running workers of a topology for so many new slots. */
-  #split(id: string, own: GroupableTopology, count: number): readonly SlotGroup[] {
+  #split(id: string, own: GroupableTopology, count: number): readonly OpenGroup[] {
     if (count === 0) return [];
     const workers = this.#cluster.workersOf(id).filter((worker) => this.#cluster.isAssignable(worker));
     const { kept, groups } = splitWorkers(own, workers, count);
@@ -151,7 +160,10 @@ class BalancedRound {
       this.#cluster.freeSlot(slot);
       this.#cluster.assign(slot, id, executors);
     }
-    return groups;
+    return groups.map((group) => {
+      const origin = workers.find(({ executors }) => executors.includes(group.executors[0]!));
+      return { topologyId: id, group, ...(origin === undefined ? {} : { origin }) };
+    });
   }
 
   /** Machines are chosen by slots in use; groups go to their slots in order, machine by machine. */
@@ -180,7 +192,8 @@ class BalancedRound {
     const otherLoads = new Map(this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, otherLoad]));
     const fixedLoads = Float64Array.from(this.#machines, (id) => otherLoads.get(id) ?? 0);
     const isCounted = new Set<OpenRunning>(movable);
-    for (const one of this.#allRunning(running)) {
+    const all = this.#allRunning(running);
+    for (const one of all) {
       const machine = indexOf.get(one.worker.supervisor);
       if (machine === undefined) continue;
       if (isCounted.has(one)) places[machine]!++;
@@ -201,19 +214,75 @@ class BalancedRound {
     };
     const { improves, moveBudget } = this.#options;
     const balance = balanceGroups(problem, { improves, moveBudget: improves ? moveBudget : 0 });
-    const machineOf = (index: number): string | undefined => {
-      const machine = usable[balance.assigned[index]!];
-      return machine === undefined ? undefined : this.#machines[machine];
-    };
-    for (const index of balance.moves) this.#cluster.freeSlot(movable[index - open.length]!.worker);
-    for (const index of [...open.keys(), ...balance.moves]) {
-      const supervisor = machineOf(index);
-      const port = supervisor === undefined ? undefined : this.#cluster.availablePorts(supervisor)[0];
-      if (supervisor === undefined || port === undefined) continue;
-      const { topologyId, group } = groups[index]!;
-      this.#cluster.assign({ supervisor, port }, topologyId, group.executors);
+    const assigned = balance.assigned.map((machine) => usable[machine] ?? -1);
+    const current = Int32Array.from([
+      ...open.map(() => -1),
+      ...movable.map(({ worker }) => indexOf.get(worker.supervisor) ?? -1),
+    ]);
+    const fixed = all.filter((one) => !isCounted.has(one) && indexOf.has(one.worker.supervisor));
+    const arranged =
+      open.length === 0 && balance.moves.length === 0
+        ? { assigned, exchanges: 0 }
+        : this.#arrange(
+            { loads: problem.loads, assigned, current: this.#homes(groups, assigned, current) },
+            groups,
+            fixed,
+            places,
+            fixedLoads,
+          );
+    const changed = [...groups.keys()].filter((group) => arranged.assigned[group] !== current[group]);
+    for (const index of changed)
+      if (index >= open.length) this.#cluster.freeSlot(movable[index - open.length]!.worker);
+    for (const index of changed) {
+      const supervisor = this.#machines[arranged.assigned[index]!];
+      if (supervisor === undefined) continue;
+      const { topologyId, group, origin } = groups[index]!;
+      const ports = this.#cluster.availablePorts(supervisor);
+      const port = origin?.supervisor === supervisor && ports.includes(origin.port) ? origin.port : ports[0];
+      if (port !== undefined) this.#cluster.assign({ supervisor, port }, topologyId, group.executors);
     }
-    this.#note(open.length, balance);
+    const final = arranged.assigned.map((machine) => compact.get(machine) ?? -1);
+    const spread = spreadOf(machineLoads(problem, final));
+    this.#note(open.length, { ...balance, spread }, arranged.exchanges);
+  }
+
+  /** Machines that groups are at home on: where they run, or where they were taken out of a worker and come back to. */
+  #homes(groups: readonly OpenGroup[], assigned: Int32Array, current: Int32Array): Int32Array {
+    return current.map((machine, group) => {
+      const at = this.#machines[assigned[group]!];
+      return machine < 0 && at !== undefined && groups[group]!.origin?.supervisor === at
+        ? assigned[group]!
+        : machine;
+    });
+  }
+
+  /** Which of the workers that weigh the same goes where. Machines are numbered as in `#machines`. */
+  #arrange(
+    { loads, assigned, current }: Pick<Arrangement, 'loads' | 'assigned' | 'current'>,
+    groups: readonly OpenGroup[],
+    fixed: readonly OpenRunning[],
+    places: Int32Array,
+    fixedLoads: Float64Array,
+  ): ArrangedWorkers {
+    const [free, carried] = [Int32Array.from(places), Float64Array.from(fixedLoads)];
+    for (const [group, machine] of assigned.entries()) {
+      if (machine < 0) continue;
+      free[machine]!--;
+      carried[machine]! += loads[group]!;
+    }
+    const racks = new Map(this.#snapshot.supervisors.map(({ id, rack = '' }) => [id, rack]));
+    const numbers = new Map([...new Set(racks.values())].sort().map((rack, index) => [rack, index]));
+    const indexOf = new Map(this.#machines.map((id, index) => [id, index]));
+    return arrangeWorkers(
+      { loads, assigned, current, free, machineLoads: carried },
+      [...groups, ...fixed].map(({ topologyId, group }) => ({
+        topology: this.#groupable.get(topologyId)!,
+        executors: group.executors,
+      })),
+      fixed.map(({ worker }) => indexOf.get(worker.supervisor)!),
+      Int32Array.from(this.#machines, (id) => numbers.get(racks.get(id) ?? '') ?? 0),
+      this.#options,
+    );
   }
 
   /** Workers placed by slots in this round count as load too. */
@@ -224,13 +293,14 @@ class BalancedRound {
       if ((topology.balance?.mode ?? this.#options.mode) === 'tasks') continue;
       for (const worker of this.#cluster.workersOf(topology.id)) {
         if (known.has(`${worker.supervisor}:${worker.port}`)) continue;
-        added.push({ worker, group: this.#groupable.get(topology.id)!.weigh(worker.executors) });
+        const group = this.#groupable.get(topology.id)!.weigh(worker.executors);
+        added.push({ topologyId: topology.id, worker, group });
       }
     }
     return [...running, ...added];
   }
 
-  #note(placed: number, balance: ReturnType<typeof balanceGroups>): void {
+  #note(placed: number, balance: ReturnType<typeof balanceGroups>, exchanges: number): void {
     const { spread, lowerBound, moves, movesBound, reachable } = balance;
     const optimal = spread.max <= lowerBound ? 'optimal' : `no placement is below ${figure(lowerBound)}`;
     this.#notes.push(`Load per machine ${figure(spread.min)} to ${figure(spread.max)} (${optimal}).`);
@@ -240,11 +310,26 @@ class BalancedRound {
         `${moves.length} running ${moves.length === 1 ? 'worker moves' : 'workers move'}; at least ${movesBound} must.`,
       );
     }
+    if (exchanges > 0) {
+      const [what, whose] = exchanges === 1 ? ['exchange', 'was'] : ['exchanges', 'were'];
+      this.#notes.push(
+        `${exchanges} ${what} of workers between machines ${whose} made at no cost in load: ${this.#wishes().join(', ')}.`,
+      );
+    }
     if (reachable.max < spread.max || reachable.min > spread.min) {
       this.#notes.push(
         `Further moves will bring it to ${figure(reachable.min)} to ${figure(reachable.max)}.`,
       );
     }
+  }
+
+  /** What workers are arranged by beside load. */
+  #wishes(): readonly string[] {
+    const { spreadsComponents, keepsNeighbours } = this.#options;
+    return [
+      ...(spreadsComponents ? ['each component is spread'] : []),
+      ...(keepsNeighbours ? ['components that send each other rows are kept near'] : []),
+    ];
   }
 
   #result(topologies: readonly ClusterTopology[]): SchedulingResult {
@@ -264,9 +349,8 @@ class BalancedRound {
   }
 }
 
-interface OpenRunning {
+interface OpenRunning extends OpenGroup {
   readonly worker: Slot;
-  readonly group: SlotGroup;
 }
 
 function figure(load: number): string {

@@ -26,6 +26,8 @@ export interface GroupableTopology {
   readonly index: ExecutorIndex;
   /** Slots that it wants. */
   readonly slots: number;
+  /** The vertex of the executor that has this first task; -1: of none, as far as is known. */
+  readonly vertexOf: (firstTask: number) => number;
   readonly weigh: (executors: readonly ExecutorRange[]) => SlotGroup;
 }
 
@@ -45,7 +47,8 @@ export function groupable({ executors, components, workers }: ClusterTopology): 
   const counts = slotCounts(graph.sizing, workers);
   const slots = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const index = indexExecutors(executors);
-  const made = { graph, index, slots, weigh: weigher(graph, index) };
+  const vertexOf = vertexFinder(graph, index);
+  const made = { graph, index, slots, vertexOf, weigh: weigher(graph, vertexOf) };
   KNOWN.set(executors, { components, workers, made });
   return made;
 }
@@ -107,21 +110,27 @@ function groupsOf(
   return groups.filter((group) => group.length > 0);
 }
 
-/** An executor that was cut anew weighs what the executor with its first task does. */
-function weigher(
-  { executors, loads, isMovable }: TopologyGraph,
-  index: ExecutorIndex,
-): GroupableTopology['weigh'] {
-  const vertexOf = new Int32Array(index.executors.length);
+/** An executor that was cut anew belongs to where the executor with its first task does. */
+function vertexFinder({ executors }: TopologyGraph, index: ExecutorIndex): GroupableTopology['vertexOf'] {
+  const vertexAt = new Int32Array(index.executors.length);
   for (const [vertex, list] of executors.entries())
-    for (const { range } of list) vertexOf[index.placeOfFirst(range[0])] = vertex;
+    for (const { range } of list) vertexAt[index.placeOfFirst(range[0])] = vertex;
+  return (firstTask) => {
+    const place = index.placeOfFirst(firstTask);
+    return place === NO_EXECUTOR ? -1 : vertexAt[place]!;
+  };
+}
+
+function weigher(
+  { loads, isMovable }: TopologyGraph,
+  vertexOf: GroupableTopology['vertexOf'],
+): GroupableTopology['weigh'] {
   return (ranges) => {
     let load = 0;
     let canMove = true;
     for (const [first] of ranges) {
-      const place = index.placeOfFirst(first);
-      if (place === NO_EXECUTOR) continue;
-      const vertex = vertexOf[place]!;
+      const vertex = vertexOf(first);
+      if (vertex < 0) continue;
       load += loads[vertex]!;
       canMove &&= isMovable[vertex]!;
     }

@@ -5,19 +5,27 @@
 import type { ClusterTopology } from '../../cluster-snapshot.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
-import type { ClusterComponent } from '../../resources.js';
+import type { ClusterComponent, ComponentEdge } from '../../resources.js';
 import { DEFAULT_SHARING_GROUP, type SharingGraph, type SharingVertex } from '../../slot-sharing/index.js';
 
 export interface TopologyGraph {
   /** User components only: they decide how many slots there are. */
   readonly sizing: SharingGraph;
   readonly graph: SharingGraph;
+  /** What components send each other, by vertex. */
+  readonly routes: readonly Route[];
   /** By vertex, by subtask. */
   readonly executors: readonly (readonly PlannedExecutor[])[];
   /** By vertex: what one subtask weighs. */
   readonly loads: readonly number[];
   /** By vertex: may a running executor be moved? */
   readonly isMovable: readonly boolean[];
+}
+
+export interface Route {
+  readonly from: number;
+  readonly to: number;
+  readonly grouping: ComponentEdge['grouping'];
 }
 
 export function topologyGraph({
@@ -42,19 +50,23 @@ export function topologyGraph({
     return { id, parallelism: byComponent.get(id)!.length, slotSharingGroup, coLocationGroup };
   });
   const indexOf = new Map(ids.map((id, index) => [id, index]));
-  const edges = ids.flatMap((id, to) =>
-    (known.get(id)?.inputs ?? []).flatMap(({ from, grouping }) => {
-      const source = indexOf.get(from);
-      if (source === undefined) return [];
-      const pattern = grouping === 'local-or-shuffle' ? ('pointwise' as const) : ('all-to-all' as const);
-      return [{ from: source, to, pattern }];
+  const routes = ids.flatMap((id, to) =>
+    (known.get(id)?.inputs ?? []).flatMap(({ from: source, grouping }): Route[] => {
+      const from = indexOf.get(source);
+      return from === undefined ? [] : [{ from, to, grouping }];
     }),
   );
+  const edges = routes.map(({ from, to, grouping }) => ({
+    from,
+    to,
+    pattern: grouping === 'local-or-shuffle' ? ('pointwise' as const) : ('all-to-all' as const),
+  }));
   // A topology of system components alone is sized by them.
   const sized = user.length > 0 ? user.length : vertices.length;
   return {
     sizing: { vertices: vertices.slice(0, sized), edges: [] },
     graph: { vertices, edges },
+    routes,
     executors: ids.map((id) => byComponent.get(id)!),
     loads: ids.map((id) => known.get(id)?.load ?? (isSystem(id, known) ? 0 : 1)),
     isMovable: ids.map((id) => known.get(id)?.isMovable ?? true),

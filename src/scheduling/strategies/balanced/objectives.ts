@@ -1,0 +1,130 @@
+/**
+ * What workers that weigh the same are told apart by: executors of one component go to different machines, and components that
+ * exchange rows to the same one. Neither costs load or moves.
+ */
+import {
+  type Amounts,
+  arrangeGroups,
+  type Arrangement,
+  EvenAmounts,
+  type Ends,
+  NearNeighbours,
+} from '../../balance/index.js';
+import type { ExecutorRange } from '../../assignment.js';
+import type { GroupableTopology } from './slot-groups.js';
+
+export interface ArrangingOptions {
+  /** Executors of one component on as many machines as possible. */
+  readonly spreadsComponents: boolean;
+  /** Executors that send each other rows on one machine, else in one rack. */
+  readonly keepsNeighbours: boolean;
+}
+
+export interface WorkerToArrange {
+  readonly topology: GroupableTopology;
+  readonly executors: readonly ExecutorRange[];
+}
+
+export interface ArrangedWorkers {
+  readonly assigned: Int32Array;
+  readonly exchanges: number;
+}
+
+/**
+ * Exchanges places of the first workers, as many as `arrangement` has groups.
+ *
+ * @param workers those, and behind them all others that run, which stay where they are
+ * @param fixedMachines by worker behind those: its machine
+ * @param rackOf by machine: the number of its rack
+ */
+export function arrangeWorkers(
+  arrangement: Arrangement,
+  workers: readonly WorkerToArrange[],
+  fixedMachines: readonly number[],
+  rackOf: Int32Array,
+  { spreadsComponents, keepsNeighbours }: ArrangingOptions,
+): ArrangedWorkers {
+  const machineOf = Int32Array.from([...arrangement.assigned, ...fixedMachines]);
+  const contents = new Contents();
+  const objectives = [];
+  if (spreadsComponents) {
+    const counts = workers.map((worker) => contents.counts(worker));
+    objectives.push(new EvenAmounts(rackOf.length, counts, machineOf));
+  }
+  if (keepsNeighbours) {
+    const ends = workers.map((worker) => contents.ends(worker));
+    objectives.push(new NearNeighbours(rackOf, ends, machineOf));
+  }
+  return arrangeGroups(arrangement, objectives);
+}
+
+/** Numbers components and edges of all topologies, and says what workers have of them. */
+class Contents {
+  readonly #first = new Map<GroupableTopology, { readonly component: number; readonly edge: number }>();
+  #components = 0;
+  #edges = 0;
+
+  /** Executors by user component. */
+  counts({ topology, executors }: WorkerToArrange): Amounts {
+    const { component } = this.#numbersOf(topology);
+    const user = topology.graph.sizing.vertices.length;
+    return [...byVertex(topology, executors)]
+      .filter(([vertex]) => vertex < user)
+      .map(([vertex, { count }]) => [component + vertex, count] as const);
+  }
+
+  /** As the traffic cost of a plan counts: each executor sends one row along each edge. */
+  ends({ topology, executors }: WorkerToArrange): Ends {
+    const { edge: first } = this.#numbersOf(topology);
+    const here = byVertex(topology, executors);
+    const outgoing: (readonly [number, number])[] = [];
+    const incoming: (readonly [number, number])[] = [];
+    for (const [index, { from, to, grouping }] of topology.graph.routes.entries()) {
+      const [senders, receivers] = [here.get(from)?.count ?? 0, here.get(to)?.count ?? 0];
+      const staysHere = grouping === 'local-or-shuffle' && receivers > 0;
+      if (senders > 0 && !staysHere) outgoing.push([first + index, senders]);
+      if (receivers === 0) continue;
+      const all = topology.graph.executors[to]!;
+      const share =
+        grouping === 'all'
+          ? receivers
+          : grouping === 'global'
+            ? Number(here.get(to)!.first === all[0]!.range[0])
+            : receivers / all.length;
+      if (share > 0) incoming.push([first + index, share]);
+    }
+    return { outgoing, incoming };
+  }
+
+  #numbersOf(topology: GroupableTopology): { readonly component: number; readonly edge: number } {
+    let numbers = this.#first.get(topology);
+    if (numbers === undefined) {
+      numbers = { component: this.#components, edge: this.#edges };
+      this.#first.set(topology, numbers);
+      this.#components += topology.graph.graph.vertices.length;
+      this.#edges += topology.graph.routes.length;
+    }
+    return numbers;
+  }
+}
+
+interface Held {
+  readonly first: number;
+  count: number;
+}
+
+/** In order of vertex: how many executors, and the first task of the first one. */
+function byVertex(
+  { vertexOf }: GroupableTopology,
+  executors: readonly ExecutorRange[],
+): ReadonlyMap<number, Held> {
+  const held = new Map<number, Held>();
+  for (const [first] of executors) {
+    const vertex = vertexOf(first);
+    if (vertex < 0) continue;
+    const known = held.get(vertex);
+    if (known === undefined) held.set(vertex, { first, count: 1 });
+    else known.count++;
+  }
+  return new Map([...held].sort(([a], [b]) => a - b));
+}
