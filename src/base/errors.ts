@@ -530,7 +530,7 @@ function foreignError(thrown: Error): { code: ErrorCode; details: ErrorDetails; 
   }
 }
 
-function isErrorCode(code: unknown): code is ErrorCode {
+export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code);
 }
 

@@ -11,7 +11,7 @@ export { directoryOwner, lockDirectory } from './directory-lock.js';
 export { readJsonFile, writeDurableFile } from './durable-file.js';
 export { errorKind } from './error-kind.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
-export { ERROR_TABLE, hasCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
+export { ERROR_TABLE, hasCode, isErrorCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';
 export type { SketchPairs } from './latency-sketch.js';
 export {
   bucketMicros,

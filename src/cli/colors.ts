@@ -1,7 +1,10 @@
-/** Terminal colours, or none: NO_COLOR, FORCE_COLOR and what the stream can show decide. */
+/**
+ * Terminal colours, or none: NO_COLOR, FORCE_COLOR and what the stream can show decide. Only what can be read on a dark
+ * background and on a light one is offered: yellow, green and cyan vanish on white, blue on black.
+ */
 import picocolors from 'picocolors';
 
-export type Colors = ReturnType<typeof picocolors.createColors>;
+export type Colors = Pick<ReturnType<typeof picocolors.createColors>, 'bold' | 'dim' | 'red' | 'magenta'>;
 
 export const plainColors: Colors = picocolors.createColors(false);
 

@@ -51,7 +51,15 @@ export function addDevCommands(
       collect,
     )
     .addHelpText('after', EXAMPLES)
-    .action(async (_flags, command: Command) => done(await actions.start(command.optsWithGlobals())));
+    .allowExcessArguments()
+    .action(async (_flags, command: Command) => {
+      const [unknown] = command.args;
+      if (unknown !== undefined)
+        command.error(`error: unknown command '${unknown}' of isobar dev`, {
+          code: 'commander.unknownCommand',
+        });
+      done(await actions.start(command.optsWithGlobals()));
+    });
   withCommon(dev.command('status'))
     .description('Show daemons, supervisors, slots and topologies, and what does not run and why.')
     .action(async (_flags, command: Command) => done(await actions.status(command.optsWithGlobals())));

@@ -44,6 +44,29 @@ describe('errorText', () => {
     expect(text).toContain('  output of the file:\n    line 1\n    line 2');
   });
 
+  it('says what to do about each kind of fault, once', () => {
+    const error: ErrorRecord = {
+      code: 'FIELD_KIND_MISMATCH',
+      message: '3 faults',
+      details: {
+        faults: [
+          { code: 'FIELD_KIND_MISMATCH' },
+          { code: 'FIELD_UNKNOWN' },
+          { code: 'FIELD_UNKNOWN' },
+          null,
+          { code: 'x' },
+        ],
+      },
+    };
+    const actions = errorText(error, place, plainColors)
+      .split('\n')
+      .filter((line) => line.includes('→'));
+    expect(actions).toEqual([
+      expect.stringMatching(/^ {2}→ FIELD_KIND_MISMATCH: /),
+      expect.stringMatching(/^ {2}→ FIELD_UNKNOWN: /),
+    ]);
+  });
+
   it('names the class of what was thrown, where that says more than Error', () => {
     const thrown = (first: string): string => {
       const error: ErrorRecord = {

@@ -1,5 +1,5 @@
 /** Errors as people read them: code and message, what was expected, found and where, their own stack frames, what to do. Pure. */
-import { ERROR_TABLE, type ErrorRecord } from '../base/index.js';
+import { ERROR_TABLE, type ErrorCode, type ErrorRecord, isErrorCode } from '../base/index.js';
 import type { Colors } from './colors.js';
 
 const MAX_FRAMES = 8;
@@ -21,7 +21,7 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
       lines.push(`  ${fact.padEnd(8)}  ${indent(value, 12)}`);
   }
   lines.push(...furtherFaults(error).map((fault) => `  - ${indent(fault, 4)}`));
-  lines.push(`  ${colors.cyan('→')} ${ERROR_TABLE[error.code].action}`);
+  lines.push(...whatToDo(error));
   lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
   const { output } = error.details;
   if (typeof output === 'string' && output.trim() !== '')
@@ -61,6 +61,17 @@ export function userFrames(error: ErrorRecord, { prefixes }: OwnPlace): readonly
     if (frames.length > 0) return frames.slice(0, MAX_FRAMES);
   }
   return [];
+}
+
+/** What to do about each kind of fault, once. */
+function whatToDo({ code, details: { faults } }: ErrorRecord): readonly string[] {
+  const codes = new Set<ErrorCode>([code]);
+  for (const fault of Array.isArray(faults) ? (faults as readonly unknown[]) : []) {
+    const own = (fault as { readonly code?: unknown } | null)?.code;
+    if (isErrorCode(own)) codes.add(own);
+  }
+  if (codes.size === 1) return [`  → ${ERROR_TABLE[code].action}`];
+  return [...codes].map((one) => `  → ${one}: ${ERROR_TABLE[one].action}`);
 }
 
 /** All faults of an error that has several, where its message tells only the first. */

@@ -149,6 +149,15 @@ describe('runProgram', () => {
     },
   );
 
+  it.each([
+    ['rnu app.ts', "unknown command 'rnu'\n(Did you mean run?)"],
+    ['dev statsu', "unknown command 'statsu' of isobar dev"],
+  ])('names the word of "%s" that it does not know', async (line, text) => {
+    const { err, code } = await parse(...line.split(' '));
+    expect(err).toContain(text);
+    expect(code).toBe(2);
+  });
+
   it.each(['logs', 'why', 'tap'])(
     'shows an example and the exit codes in the help of %s',
     async (command) => {

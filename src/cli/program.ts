@@ -52,8 +52,7 @@ export async function runProgram(
     .version(text.version, '-V, --version', 'print the version')
     .exitOverride()
     .configureOutput({ writeOut: (out) => text.write(out), writeErr: (out) => text.writeError(out) })
-    .showHelpAfterError('See isobar --help.')
-    .action(() => program.help({ error: true }));
+    .showHelpAfterError('See isobar --help.');
   program
     .command('run')
     .description(

@@ -59,7 +59,7 @@ export class PlainDisplay implements Display {
   }
 
   warning({ text }: Warning): void {
-    this.#say(`${this.#options.colors.yellow('warning')}: ${text}`);
+    this.#say(`${this.#options.colors.magenta('warning')}: ${text}`);
   }
 
   note(text: string): void {

@@ -50,11 +50,11 @@ export class ScreenDisplay implements Display {
   }
 
   warning({ text }: Warning): void {
-    this.#above(`${this.#colors.yellow('warning')}: ${text}\n`);
+    this.#above(`${this.#colors.magenta('warning')}: ${text}\n`);
   }
 
   note(text: string): void {
-    this.#above(`${this.#colors.yellow('note')}: ${text}\n`);
+    this.#above(`${this.#colors.magenta('note')}: ${text}\n`);
   }
 
   end(end: RunEnd): void {

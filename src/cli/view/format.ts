@@ -92,6 +92,14 @@ export interface Column<T> {
   cell(row: T): string;
 }
 
+/** The characters that `columns` needs to show everything. */
+export function columnsWidth<T>(rows: readonly T[], all: readonly Column<T>[]): number {
+  const widths = all.map((column) =>
+    rows.reduce((widest, row) => Math.max(widest, column.cell(row).length), column.title.length),
+  );
+  return widths.reduce((sum, one) => sum + one, 2 * (all.length - 1));
+}
+
 /**
  * Rows as aligned columns of plain text, two spaces apart, the titles first. The first column gives way when all do not
  * fit into `width`; what even so does not fit is cut.

@@ -11,7 +11,7 @@ export function logLine(entry: LogEntry, colors: Colors, { prefixes }: OwnPlace)
   const { timeMs, level, from, component, task, output, message, fields } = entry;
   const time = new Date(timeMs).toISOString().replace('T', ' ').replace('Z', '');
   const label = level.toUpperCase().padEnd(5);
-  const colored = level === 'error' ? colors.red(label) : level === 'warn' ? colors.yellow(label) : label;
+  const colored = level === 'error' ? colors.red(label) : level === 'warn' ? colors.magenta(label) : label;
   const speaker =
     component === null || component === '' ? '' : ` ${component}${task === null ? '' : `[${task}]`}`;
   const { stack, ...others } = fields;
@@ -19,7 +19,7 @@ export function logLine(entry: LogEntry, colors: Colors, { prefixes }: OwnPlace)
   const said = values.map(([name, value]) => ` ${colors.dim(`${name}=`)}${valueText(value)}`).join('');
   const frames = typeof stack === 'string' && output === null ? framesOf(stack, prefixes) : '';
   const text = `${message}${said}${frames}`.replaceAll(STEERING, ' ');
-  return `${colors.dim(time)} ${colored} ${colors.cyan(from)}${colors.bold(speaker)} ${text}`;
+  return `${colors.dim(time)} ${colored} ${from}${colors.bold(speaker)} ${text}`;
 }
 
 /** As docs/json-output.md says. */

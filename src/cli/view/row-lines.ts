@@ -8,7 +8,7 @@ export function rowLine(row: TapRow, component: string, colors: Colors): string 
   const time = new Date(row.atMs).toISOString().slice(11, 23);
   const text = `${printable(row.row)}${row.isCut ? '…' : ''}`;
   const speaker = `${printable(component)}[${row.task}]`;
-  return `${colors.dim(time)} ${colors.cyan(row.worker)} ${colors.bold(speaker)} ${printable(row.stream)} ${text}`;
+  return `${colors.dim(time)} ${row.worker} ${colors.bold(speaker)} ${printable(row.stream)} ${text}`;
 }
 
 /** As docs/json-output.md says: a row that was cut is text. */

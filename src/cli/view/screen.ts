@@ -4,6 +4,7 @@ import { messageOf } from '../error-text.js';
 import {
   type Column,
   columns,
+  columnsWidth,
   compact,
   counted,
   cut,
@@ -17,8 +18,10 @@ import {
 import type { ComponentView, RunView, WorkerView } from './view.js';
 import { longCallText } from './warnings.js';
 
-/** From this width on, numbers are written out and there are more columns. */
+/** From this width on, numbers are written out and there are more columns, as many as fit. */
 const WIDE = 120;
+/** The columns of components that give way where not all fit, in this order. */
+const GIVING_WAY = ['dead letters', 'kind', 'tasks', 'pending', 'emitted', 'executed'];
 const OLD_ROW_MS = 5000;
 const SILENT_MS = 5000;
 const MAX_LONG_CALLS = 3;
@@ -36,11 +39,11 @@ export function renderScreen(view: RunView, width: number, colors: Colors): read
     colors.bold(cut(headline(view), width)),
     cut(totalsLine(view), width),
     '',
-    ...table(view.components, componentColumns(isWide)),
+    ...table(view.components, componentColumnsWithin(view.components, width)),
     '',
     ...table(view.workers, workerColumns(isWide)),
     ...notices(view).flatMap((notice, i) => {
-      const color = notice.isError ? colors.red : colors.yellow;
+      const color = notice.isError ? colors.red : colors.magenta;
       return [...(i === 0 ? [''] : []), color(cut(notice.text, width))];
     }),
   ];
@@ -65,6 +68,19 @@ export function totalsLine({ totals, ackedPerSecond, isAcking }: RunView): strin
     ...(deadLetters > 0 ? [counted(deadLetters, 'dead letter')] : []),
   ];
   return parts.join(' · ');
+}
+
+function componentColumnsWithin(
+  components: readonly ComponentView[],
+  width: number,
+): readonly Column<ComponentView>[] {
+  if (width < WIDE) return componentColumns(false);
+  const all = componentColumns(true);
+  for (let gone = 0; gone <= GIVING_WAY.length; gone++) {
+    const some = all.filter(({ title }) => !GIVING_WAY.slice(0, gone).includes(title));
+    if (columnsWidth(components, some) <= width) return some;
+  }
+  return componentColumns(false);
 }
 
 function componentColumns(isWide: boolean): readonly Column<ComponentView>[] {

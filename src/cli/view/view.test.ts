@@ -173,6 +173,15 @@ describe('renderScreen', () => {
     expect(lines.join('\n')).toMatchSnapshot();
   });
 
+  it.each([120, 130, 150])(
+    'shows whole titles and numbers in %d columns, and leaves columns out instead',
+    (width) => {
+      const [, , , titles, ...rows] = renderScreen(view, width, plainColors);
+      expect(titles).toMatch(/^component .* in\/s .* acked  failed  replayed/);
+      for (const row of rows.slice(0, 3)) expect(row).not.toContain('…');
+    },
+  );
+
   it.each([20, 40, 79, 119, 121])('never exceeds %d columns', (width) => {
     for (const line of renderScreen(view, width, plainColors)) expect(line.length).toBeLessThanOrEqual(width);
   });
