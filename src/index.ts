@@ -1,4 +1,5 @@
-/** The package's public door: what a topology's file imports from `isobar`. */
+/** The package's public door: what a topology's file imports from `isobar`. Its types bring those of Node along. */
+/// <reference types="node" preserve="true" />
 export { hasCode, IsobarError } from './base/index.js';
 export type { Clock, ErrorCode, ErrorDetails, LogFields, Logger, Settings } from './base/index.js';
 export { bolt, spout, t, topology } from './topology/index.js';

@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -106,11 +107,12 @@ describe('the package', () => {
       'dist/cli/main.js',
       'dist/testing/index.js',
       'dist/testing/index.d.ts',
+      'examples/tutorial/first.ts',
     ];
     expect(paths).toEqual(expect.arrayContaining(needed));
     const unwanted = paths.filter(
       (path) =>
-        (path.includes('/') && !/^(dist|docs)\//.test(path)) ||
+        (path.includes('/') && !/^(dist|docs|examples\/tutorial)\//.test(path)) ||
         /\.(test|conformance)\b|^dist\/.+\/testing\/|^dist\/(bench|faults)\/|tsbuildinfo/.test(path),
     );
     expect(unwanted).toEqual([]);
@@ -157,6 +159,15 @@ describe('beside a file of a user, the installed command', () => {
     expect(stderr).toContain('"wrd"');
     expect(stdout).toBe('');
     expect(code).toBe(3);
+  });
+
+  it('has the files of the tutorial, with types that are whole in an editor that was told of no others', async () => {
+    const tutorial = join(folder, 'tutorial');
+    cpSync(join(folder, 'node_modules/isobar/examples/tutorial'), tutorial, { recursive: true });
+    const compilerOptions = { module: 'nodenext', target: 'esnext', strict: true, types: [], noEmit: true };
+    writeFileSync(join(tutorial, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    const ended = await run('npx', ['--no-install', 'tsc', '-p', tutorial]);
+    expect(ended).toEqual({ code: 0, stdout: '', stderr: '' });
   });
 
   it('has isobar/testing for tests of topologies', async () => {
