@@ -45,6 +45,15 @@ export function proportionalMb(pid: number): number {
   return found === null ? 0 : Number(found[1]) / 1024;
 }
 
+/** Files, sockets and pipes that a process has open; 0 when it is gone. */
+export function openFiles(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
+  }
+}
+
 /** When a process was started, ms since the epoch, to about 20 ms; undefined when it is gone. */
 export function processStartMs(pid: number): number | undefined {
   const fields = statFields(pid);

@@ -6,6 +6,7 @@ import { benchLifecycle } from './lifecycle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
 import { createReport, type Report } from './report.js';
 import { benchScheduling } from './scheduling/bench.js';
+import { benchSoak } from './soak/bench.js';
 import { benchStartup } from './startup/bench.js';
 import { benchSubmit } from './submit/bench.js';
 import { benchWordcount } from './wordcount/bench.js';
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
   startup: benchStartup,
   submit: benchSubmit,
   idle: benchIdle,
+  soak: benchSoak,
   lifecycle: benchLifecycle,
   scheduling: benchScheduling,
   console: benchConsole,

@@ -11,6 +11,8 @@ export interface BenchOptions {
   readonly window: WindowOptions;
   readonly placements: readonly Placement[];
   readonly acking: readonly boolean[];
+  /** How long `soak` leaves the cluster alone. */
+  readonly soakMs: number;
   /** Cases whose name contains it; empty: all. */
   readonly only: string;
   /** Where production clusters are; not given: cases that need one are left out. */
@@ -26,6 +28,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   startup     time until the first row
   submit      time from isobar submit to the first acked row on daemons that run
   idle        what a local cluster with an idle topology takes
+  soak        a cluster left alone with an idle topology: memory, processor time, false alarms
   lifecycle   10,000 small topologies submitted, listed and killed, workers off
   scheduling  placing whole clusters: processor time, memory, and what the placements are worth
   console     processor time of a line that user code prints
@@ -39,6 +42,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   --quiet-wait S      longest wait for a quiet machine before a window (20)
   --placement NAME    one-thread, two-threads or two-workers; may be repeated (all)
   --acking WHICH      on, off or both (both)
+  --minutes N         of soak: how long it is left alone (30; with --quick 0.2)
   --only TEXT         of scheduling: cases whose name contains the text (all)
   --data DIR          of scheduling: directory with largeCluster01.json; without it its cases are left out
   --peer DIR          of scheduling: directory of Storm's or Flink's classes behind run.sh, timed in turn; may be repeated`;
@@ -65,6 +69,7 @@ export function parseOptions(words: readonly string[]): {
       'quiet-wait': { type: 'string' },
       placement: { type: 'string', multiple: true },
       acking: { type: 'string', default: 'both' },
+      minutes: { type: 'string' },
       only: { type: 'string', default: '' },
       data: { type: 'string' },
       peer: { type: 'string', multiple: true },
@@ -89,6 +94,7 @@ export function parseOptions(words: readonly string[]): {
       },
       placements: values.placement === undefined ? PLACEMENTS : values.placement.map(placementOf),
       acking,
+      soakMs: 60_000 * numberOf('--minutes', values.minutes, quick ? 0.2 : 30, 0.1, false),
       only: values.only,
       dataDirectory: values.data,
       peers: values.peer ?? [],

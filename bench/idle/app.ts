@@ -1,6 +1,6 @@
 /**
  * A topology with nothing to do. ISOBAR_BENCH_SOURCE chooses how its spout has nothing: `waiting` in a promise, or
- * `polled` and answering that it is idle.
+ * `polled` and answering that it is idle; `both`: a spout of each kind.
  */
 import { once } from 'node:events';
 import { bolt, spout, t, topology } from 'isobar';
@@ -27,7 +27,12 @@ const count = bolt({
   },
 });
 
+const SOURCES = { waiting, polled };
+const wanted = process.env['ISOBAR_BENCH_SOURCE'] ?? 'waiting';
+
 export default topology('idle', (b) => {
-  const words = b.spout('silent', process.env['ISOBAR_BENCH_SOURCE'] === 'polled' ? polled : waiting);
-  b.bolt('count', count).fields(words, ['word']);
+  const join = b.bolt('count', count, { parallelism: wanted === 'both' ? 2 : 1 });
+  for (const [name, source] of Object.entries(SOURCES)) {
+    if (wanted === name || wanted === 'both') join.fields(b.spout(name, source), ['word']);
+  }
 });
