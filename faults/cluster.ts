@@ -42,9 +42,10 @@ export class Cluster {
     return JSON.parse(ended.stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, unknown>;
   }
 
-  start(): void {
+  /** @param words further options of `isobar dev` */
+  start(words: readonly string[] = []): void {
     const supervisors = NAMES.flatMap((name) => ['--supervisor', `name=${name},host=h-${name},slots=3`]);
-    this.run(['dev', ...supervisors]);
+    this.run(['dev', ...supervisors, ...words]);
   }
 
   status(): Daemons {

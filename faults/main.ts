@@ -2,7 +2,7 @@
  * `npm run -s faults -- NAME --seed S --rounds N --rows R --json`: the accountant.
  *
  * NAME is one of the faults; `all` takes those of `isobar run` in turn, `dev` those of a cluster of `isobar dev`, and
- * `rebalance-kill` those in the middle of planned moves. `rebalance` moves tasks every second for `--seconds` and harms nobody; the
+ * `rebalance-kill` those in the middle of planned moves; `zookeeper` takes those over an ensemble of three servers. `rebalance` moves tasks every second for `--seconds` and harms nobody; the
  * rounds of balance are in `balance-round.ts`.
  * Prints one line a round and a summary; exits with 1 when a row was lost, a round hung, or what was healthy was restarted.
  */
@@ -12,15 +12,22 @@ import { DEV_FAULTS, type DevFault, runDevRound } from './dev-round.js';
 import { MOVE_HARMS, type MoveFault } from './move-harms.js';
 import { type MoveFigures, runMoveRound } from './rebalance-round.js';
 import { FAULTS, runRound, type Fault, type RoundResult } from './round.js';
+import { runZooKeeperRound, ZOOKEEPER_FAULTS, type ZooKeeperFault } from './zookeeper-round.js';
 
-type Kind = Fault | DevFault | BalanceFault | MoveFault;
+type Kind = Fault | DevFault | BalanceFault | MoveFault | ZooKeeperFault;
 
 const MOVE_FAULTS: readonly MoveFault[] = ['rebalance', ...MOVE_HARMS];
-const ALL: readonly Kind[] = [...FAULTS, ...DEV_FAULTS, ...BALANCE_FAULTS, ...MOVE_FAULTS];
+const ALL: readonly Kind[] = [
+  ...FAULTS,
+  ...DEV_FAULTS,
+  ...BALANCE_FAULTS,
+  ...MOVE_FAULTS,
+  ...ZOOKEEPER_FAULTS,
+];
 
 function usage(message: string): never {
   console.error(
-    `${message}\nusage: npm run -s faults -- ${[...ALL, 'all', 'dev', 'rebalance-kill'].join('|')} [--seed S] [--rounds N] [--rows R] [--seconds S] [--json]`,
+    `${message}\nusage: npm run -s faults -- ${[...ALL, 'all', 'dev', 'rebalance-kill', 'zookeeper'].join('|')} [--seed S] [--rounds N] [--rows R] [--seconds S] [--json]`,
   );
   process.exit(2);
 }
@@ -36,6 +43,7 @@ function kindsOf(name: string): readonly Kind[] {
   if (name === 'all') return FAULTS.filter((fault) => fault !== 'none');
   if (name === 'dev') return DEV_FAULTS;
   if (name === 'rebalance-kill') return MOVE_HARMS;
+  if (name === 'zookeeper') return ZOOKEEPER_FAULTS;
   return ALL.filter((fault) => fault === name);
 }
 
@@ -51,6 +59,10 @@ function isMoveFault(kind: Kind): kind is MoveFault {
   return MOVE_FAULTS.some((fault) => fault === kind);
 }
 
+function isZooKeeperFault(kind: Kind): kind is ZooKeeperFault {
+  return ZOOKEEPER_FAULTS.some((fault) => fault === kind);
+}
+
 interface Amounts {
   readonly rows: number;
   readonly seconds: number;
@@ -58,6 +70,7 @@ interface Amounts {
 
 function runKind(kind: Kind, round: number, seed: number, { rows, seconds }: Amounts): Promise<RoundResult> {
   if (isBalanceFault(kind)) return runBalanceRound(round, seed, kind);
+  if (isZooKeeperFault(kind)) return runZooKeeperRound(round, seed, kind);
   if (isMoveFault(kind)) return runMoveRound({ round, seed, fault: kind, seconds });
   return isDevFault(kind) ? runDevRound(round, seed, kind, rows) : runRound(round, seed, kind, rows);
 }

@@ -19,7 +19,7 @@ import { harmOf, isMoveHarm, type Harm, type MoveFault } from './move-harms.js';
 import { createRandom } from './random.js';
 import type { RoundResult } from './round.js';
 
-const APP = fileURLToPath(new URL('../../faults/moving-app.ts', import.meta.url));
+export const MOVING_APP = fileURLToPath(new URL('../../faults/moving-app.ts', import.meta.url));
 const API = new URL('../api/index.js', import.meta.url).href;
 const NAME = 'movers';
 const PERIOD_MS = 1000;
@@ -58,7 +58,7 @@ interface Change {
 }
 
 /** What of the commands' own client is used: a process for each question would take the time that is measured. */
-interface Client {
+export interface Client {
   ask(method: 'status', body: null): Promise<{ readonly topologies: readonly Topology[] }>;
   ask(
     method: 'list',
@@ -93,15 +93,13 @@ export async function runMoveRound({ round, seed, fault, seconds }: Options): Pr
     ];
     cluster.run([
       'submit',
-      APP,
+      MOVING_APP,
       '--no-check',
       '--workers',
       '3',
       ...settings.flatMap((one) => ['--set', one]),
     ]);
-    // No types of the build are read here: it is not there yet when this is checked.
-    const { clusterClient } = (await import(API)) as { clusterClient: (directory: string) => Client };
-    client = clusterClient(cluster.directory);
+    client = await connectClient(cluster);
     const run = new MovingRun(cluster, client, random);
     await run.untilSettled();
     const fromMicros = nowMicros();
@@ -149,6 +147,12 @@ export async function runMoveRound({ round, seed, fault, seconds }: Options): Pr
   }
 }
 
+export async function connectClient(cluster: Cluster): Promise<Client> {
+  // No types of the build are read here: it is not there yet when this is checked.
+  const { clusterClient } = (await import(API)) as { clusterClient: (directory: string) => Client };
+  return clusterClient(cluster.directory);
+}
+
 /** What must not be, in sentences. */
 function judge(
   rows: RowAccount,
@@ -176,7 +180,7 @@ function judge(
   return problems;
 }
 
-class MovingRun {
+export class MovingRun {
   readonly problems: string[] = [];
   rebalances = 0;
   readonly #cluster: Cluster;

@@ -269,7 +269,8 @@ export const ERROR_TABLE = {
   },
   COORDINATOR_UNAVAILABLE: {
     when: 'The coordinator does not answer.',
-    action: 'Wait: workers go on without it, and it is tried again.',
+    action:
+      'Look whether it runs and the address is right. What runs goes on without it and tries again by itself.',
     retryable: true,
   },
   COORDINATOR_ADDRESS_INVALID: {

@@ -171,6 +171,7 @@ function exitCodeOf(code: string): number {
   switch (code) {
     case 'USAGE':
     case 'SETTINGS_INVALID':
+    case 'COORDINATOR_ADDRESS_INVALID':
     case 'DEV_ALREADY_RUNNING':
     case 'SUPERVISOR_UNKNOWN':
       return ExitCode.usage;

@@ -1,6 +1,7 @@
 /** What `isobar dev` was asked for, checked before anything is started. Pure. */
 import { isAbsolute, resolve } from 'node:path';
 import { compileSettings, IsobarError, parseByteCount } from '../base/index.js';
+import { parseZooKeeperAddress } from '../coordination/index.js';
 import type { AskedCluster, SupervisorSpec } from '../engines/index.js';
 import { SettingFlags } from './setting-flags.js';
 
@@ -134,12 +135,8 @@ function readParts(text: string): ReadonlyMap<Key, string> {
 
 function readCoordinator(text: string): string | null {
   if (text === 'embedded') return null;
-  if (/^zookeeper:\/\/./.test(text)) return text;
-  throw new IsobarError('USAGE', `--coordinator ${text} is not understood`, {
-    expected: 'embedded, or zookeeper://host:port,host:port/path',
-    found: text,
-    where: '--coordinator',
-  });
+  parseZooKeeperAddress(text);
+  return text;
 }
 
 function usage(text: string, expected: string, found: string): IsobarError {

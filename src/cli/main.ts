@@ -9,6 +9,7 @@ import { planCommand } from './plan/plan-command.js';
 import { runProgram } from './program.js';
 import { runCommand } from './run-command.js';
 
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 function onInterrupt(callback: () => void): () => void {
@@ -28,6 +29,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 process.stderr.on('error', () => undefined);
 
+// What a command waits for need not keep the process alive: timers of the clock do not.
+const untilDone = setInterval(() => undefined, MAX_TIMER_MS);
 try {
   process.exitCode = await runProgram(
     process.argv.slice(2),
@@ -72,6 +75,7 @@ try {
   process.stderr.write(`${code}: ${message}\n${stack ?? ''}\n${ERROR_TABLE[code].action}\n`);
   process.exitCode = ExitCode.failed;
 }
+clearInterval(untilDone);
 // The last write reports its failure in the next turn.
 await new Promise((resolve) => setImmediate(resolve));
 reportOutputFailure();

@@ -35,3 +35,4 @@ export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.j
 export { isTerminal } from './topology-phase.js';
 export type { StateCopy, StateFile, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';
 export { LAST_REPORT_FILE } from './worker-link.js';
+export { parseZooKeeperAddress } from './zookeeper/address.js';
