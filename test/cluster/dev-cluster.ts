@@ -48,8 +48,8 @@ export class DevCluster {
     }
   }
 
-  async submit(file: string): Promise<void> {
-    const words = ['submit', file, '--no-check', '--directory', this.directory];
+  async submit(file: string, ...options: string[]): Promise<void> {
+    const words = ['submit', file, '--no-check', '--directory', this.directory, ...options];
     const { code, stderr } = await this.workshop.run(words);
     if (code !== 0) throw new Error(`submit ended with ${code}: ${stderr}`);
   }

@@ -26,7 +26,8 @@ const SESSION_TIMEOUT_MS = 4000;
 /** Longer than a session, shorter than the grace of a machine. */
 const AWAY_MS = SESSION_TIMEOUT_MS * 1.5;
 /** More than the source reads on behind the highest number that a sink has written. */
-const READ_AHEAD = 100_000;
+const READ_AHEAD = 20_000;
+const MAX_PENDING = 'topology.max-spout-pending=500';
 const SETTINGS = [`coordinator.session-timeout=${SESSION_TIMEOUT_MS}ms`, 'supervisor.gone-grace=20s'];
 
 const missing = await zooKeeperMissing();
@@ -78,7 +79,7 @@ describe.skipIf(missing !== undefined)(
       vi.stubEnv('FAULTS_DIRECTORY', sinks);
       const settings = [...SETTINGS, credentials('operator:three of them\n')];
       await cluster.ask('--supervisors', '3', '--coordinator', address(), ...set(settings));
-      await cluster.submit(APP);
+      await cluster.submit(APP, '--workers', '3', '--set', MAX_PENDING);
       const pids = await cluster.untilRunning(NAME);
       await cluster.untilRowsFlow(NAME);
       const untilReady = async (): Promise<void> => {
