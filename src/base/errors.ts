@@ -353,6 +353,12 @@ export const ERROR_TABLE = {
     action: 'Nothing: it is started again; the message names the log that may say why.',
     retryable: true,
   },
+  WORKER_MEMORY_EXCEEDED: {
+    when: 'A worker took more memory than its executors have asked for, and more than the machine could spare; it was stopped and is started again.',
+    action:
+      'Ask for more (`topology.component-heap` and `topology.component-off-heap`, or `isobar rebalance -r`), or find out what grows; docs/operating.md#memory says how limits are made.',
+    retryable: true,
+  },
   NOT_LEADER: {
     when: 'A request that changes the cluster reached a Nimbus that does not lead.',
     action: 'Try again: the request is answered once a Nimbus leads.',

@@ -45,6 +45,8 @@ export interface WorkerLaunch {
   readonly coordinatorAddress: string;
   /** Executor threads that `auto` means here: this worker's part of its supervisor's cores. */
   readonly threadShare: number;
+  /** Heap that one executor has asked for, MB, by component; one that is absent has asked for nothing in particular. */
+  readonly executorHeapMb: Readonly<Record<string, number>>;
   /** `run`: the worker ends itself when this process and the supervisor are gone. */
   readonly keeper: ProcessIdentity | null;
 }

@@ -76,6 +76,8 @@ export type {
   RequestedResources,
   SharedMemory,
 } from './resources.js';
+export type { AskedMemory } from './worker-memory.js';
+export { askedMemory, declaredHeapMb } from './worker-memory.js';
 export type { StartTimes } from './start-times.js';
 export { startTimes } from './start-times.js';
 export type { EvenOptions } from './strategies/even/even.js';

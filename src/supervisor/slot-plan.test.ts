@@ -193,6 +193,26 @@ describe('planSlot', () => {
     expect(driver.wish(NONE).state.kind).toBe('empty');
   });
 
+  it('stops a worker that takes too much memory, and starts another with growing pauses', () => {
+    const driver = new Driver();
+    for (const pauseMs of [10, 20, 40, 80, 80]) {
+      const worker = workerNamed(`w${driver.state.attempts}`);
+      if (driver.state.kind === 'empty') driver.run(worker);
+      else {
+        driver.send({ kind: 'localised', attempt: driver.state.attempts });
+        driver.send({ kind: 'launched', attempt: driver.state.attempts, worker });
+        driver.send({ kind: 'alive', workerId: worker.workerId });
+      }
+      driver.send({ kind: 'too-large', workerId: worker.workerId });
+      expect(driver.actions).toEqual([{ kind: 'stop', worker, reason: 'memory' }]);
+      expect(driver.send({ kind: 'too-large', workerId: worker.workerId }).actions).toEqual([]);
+      driver.send({ kind: 'gone', workerId: worker.workerId });
+      expect(driver.state).toMatchObject({ kind: 'backing-off', untilMs: driver.nowMs + pauseMs });
+      driver.later(pauseMs);
+      expect(driver.state.kind).toBe('localising');
+    }
+  });
+
   it('ignores what belongs to other workers and earlier attempts', () => {
     const driver = new Driver().run(workerNamed('w1'));
     const before = driver.state;
@@ -200,6 +220,7 @@ describe('planSlot', () => {
       { kind: 'gone', workerId: 'w0' },
       { kind: 'alive', workerId: 'w0' },
       { kind: 'unusable', workerId: 'w0' },
+      { kind: 'too-large', workerId: 'w0' },
       { kind: 'localised', attempt: 1 },
       { kind: 'localise-failed', attempt: 1 },
       { kind: 'launched', attempt: 1, worker: workerNamed('w0') },
@@ -260,7 +281,7 @@ class World {
   step(choice: number): void {
     const worker = workerOf(this.state);
     this.nowMs += choice % 37;
-    switch (choice % 11) {
+    switch (choice % 12) {
       case 0:
         this.desired = NONE;
         return this.send({ kind: 'tick' });
@@ -291,6 +312,9 @@ class World {
         return;
       case 9:
         if (worker !== undefined) this.send({ kind: 'unusable', workerId: worker.workerId });
+        return;
+      case 10:
+        if (worker !== undefined) this.send({ kind: 'too-large', workerId: worker.workerId });
         return;
       default:
         this.nowMs += 100;

@@ -42,7 +42,7 @@ export type Desired =
   | { readonly kind: 'worker'; readonly topologyId: string };
 
 /** Why a worker is being stopped; decides what follows once it is gone. */
-export type StopReason = 'assignment' | 'start-timeout' | 'run-timeout' | 'unusable';
+export type StopReason = 'assignment' | 'start-timeout' | 'run-timeout' | 'memory' | 'unusable';
 
 interface Attempts {
   /** Number of the last attempt to start a worker here; tells results of earlier ones apart. */
@@ -81,6 +81,8 @@ export type SlotEvent =
   | { readonly kind: 'alive'; readonly workerId: string }
   /** The worker says that this topology cannot run in any worker. */
   | { readonly kind: 'unusable'; readonly workerId: string }
+  /** The worker takes more memory than it may. */
+  | { readonly kind: 'too-large'; readonly workerId: string }
   /** The process has been verified gone. */
   | { readonly kind: 'gone'; readonly workerId: string };
 
@@ -224,6 +226,10 @@ function applyEvent(
       if ((state.kind !== 'starting' && state.kind !== 'running') || !isWorker(state, event.workerId))
         return state;
       return stop(state, 'unusable', nowMs, limits, actions);
+    case 'too-large':
+      if ((state.kind !== 'starting' && state.kind !== 'running') || !isWorker(state, event.workerId))
+        return state;
+      return stop(state, 'memory', nowMs, limits, actions);
     case 'gone':
       return gone(state, event.workerId, nowMs, limits, actions);
   }

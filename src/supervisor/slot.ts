@@ -201,6 +201,15 @@ export class Slot {
     this.#dispatch({ kind: 'unusable', workerId: worker.workerId });
   }
 
+  /** The worker takes more memory than it may: it is stopped, and another one started. */
+  tooLarge(worker: SlotWorker, why: string): void {
+    const { kind } = this.#state;
+    if (this.worker !== worker || (kind !== 'starting' && kind !== 'running')) return;
+    this.#lastProblem = this.#problem('WORKER_MEMORY_EXCEEDED', worker, why);
+    this.#logger.warn('worker.too-large', { worker: worker.workerId, why });
+    this.#dispatch({ kind: 'too-large', workerId: worker.workerId });
+  }
+
   /** Catches the end of a process that nothing else has told of. */
   checkProcess(): void {
     const watched = this.#watched;
@@ -446,7 +455,7 @@ export class Slot {
   }
 
   #problem(
-    code: 'WORKER_START_FAILED' | 'WORKER_LOST',
+    code: 'WORKER_START_FAILED' | 'WORKER_LOST' | 'WORKER_MEMORY_EXCEEDED',
     worker: SlotWorker,
     what: string,
     outputPath = this.#watched?.outputPath,

@@ -33,6 +33,8 @@ import { LastReports } from './last-reports.js';
 import { LaunchRecords } from './launch-records.js';
 import { workersDirectoryOf } from './leftovers.js';
 import type { Blobs } from './localiser.js';
+import { freeMb, residentMb } from './memory-readings.js';
+import { watchMemory } from './memory-watch.js';
 import { PositionFold } from './position-fold.js';
 import { recoverWorkers, tuningOf } from './recovery.js';
 import { Slot } from './slot.js';
@@ -227,6 +229,23 @@ class RunningSupervisor implements Supervisor {
       'process checks',
       clock.every(PROCESS_CHECK_MS, () => {
         for (const slot of this.#slots.values()) slot.checkProcess();
+      }),
+    );
+    this.#shutdown.add(
+      'memory checks',
+      watchMemory({
+        supervisorId: this.id,
+        settings,
+        clock,
+        workers: () =>
+          [...this.#slots.values()].flatMap(({ worker, port, state }) =>
+            worker === undefined || state.kind === 'stopping' ? [] : [{ worker, port }],
+          ),
+        topology: (topologyId) => this.#view.topology(topologyId),
+        settingsOf: (assigned) => this.#launcher.settingsOf(assigned),
+        readUsedMb: residentMb,
+        readFreeMb: freeMb,
+        stop: (port, worker, why) => this.#slots.get(port)?.tooLarge(worker, why),
       }),
     );
     this.#shutdown.add('slots', () => {

@@ -7,15 +7,19 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   type Clock,
+  canonicalSettingName,
   compileSettings,
+  DEFAULT_SETTINGS,
   IsobarError,
   type Logger,
+  type RawSettings,
   type Settings,
   toIsobarError,
   type ProcessIdentity,
   writeDurableFile,
 } from '../base/index.js';
 import { type Coordination, isCoordinatorAway, type WorkerLaunch } from '../coordination/index.js';
+import { declaredHeapMb } from '../scheduling/index.js';
 import type { AssignedTopology, AssignmentView } from './assignment-view.js';
 import type { LaunchRecords } from './launch-records.js';
 import { type Blobs, localise, type LocalisedCode } from './localiser.js';
@@ -62,7 +66,7 @@ export class WorkerLauncher {
   /** Tuning of a topology that has a slot here. */
   tuningOf(topologyId: string): WorkerTuning {
     const assigned = this.#options.view.topology(topologyId);
-    return tuningOf(assigned === undefined ? this.#options.settings : this.#settingsOf(assigned));
+    return tuningOf(assigned === undefined ? this.#options.settings : this.settingsOf(assigned));
   }
 
   /**
@@ -110,7 +114,8 @@ export class WorkerLauncher {
     return this.#launchFile(topologyId, port, workerId);
   }
 
-  #settingsOf({ record }: AssignedTopology): Settings {
+  /** In force for a topology: the cluster's, and its own over them. */
+  settingsOf({ record }: AssignedTopology): Settings {
     return compileSettings(this.#options.settings, record.settings);
   }
 
@@ -135,7 +140,7 @@ export class WorkerLauncher {
   ): Promise<LaunchedWorker> {
     const { records, workerEntry } = this.#options;
     const topologyId = assigned.record.id;
-    const settings = this.#settingsOf(assigned);
+    const settings = this.settingsOf(assigned);
     const tuning = tuningOf(settings);
     // A generation is never given out twice in a topology, and ids of topologies are unique.
     const workerId = `${topologyId}-g${generation}`;
@@ -158,7 +163,7 @@ export class WorkerLauncher {
   }
 
   #launchOf(
-    { record }: AssignedTopology,
+    { record, assignment }: AssignedTopology,
     settings: Settings,
     code: LocalisedCode,
     own: Pick<WorkerLaunch, 'port' | 'generation' | 'workerId' | 'directory'>,
@@ -177,6 +182,15 @@ export class WorkerLauncher {
       deadLetterDirectory: settings['dead-letters.directory'] ?? options.deadLetterDirectory,
       coordinatorAddress: options.coordinatorAddress,
       threadShare: Math.max(1, Math.floor(options.cores / Math.max(1, view.wantedWorkers))),
+      executorHeapMb:
+        settings['scheduling.strategy'] === 'resource-aware'
+          ? declaredHeapMb(
+              assignment.tasks,
+              settings,
+              isHeapDeclared(options.settings, record.settings),
+              record.desired?.resources,
+            )
+          : {},
       keeper: options.keeper,
     };
   }
@@ -203,4 +217,14 @@ export class WorkerLauncher {
       .sort((a, b) => b.changedMs - a.changedMs);
     for (const { path } of unused.slice(KEPT_DIRECTORIES)) rmSync(path, { recursive: true, force: true });
   }
+}
+
+const HEAP_SETTING = 'topology.component-heap';
+
+/** Somebody has said what heap an executor asks for: the operator for all topologies, or the topology. */
+function isHeapDeclared(cluster: Settings, topology: RawSettings): boolean {
+  return (
+    cluster[HEAP_SETTING] !== DEFAULT_SETTINGS[HEAP_SETTING] ||
+    Object.keys(topology).some((key) => canonicalSettingName(key) === HEAP_SETTING)
+  );
 }

@@ -29,6 +29,8 @@ export interface ExecutorThreadsOptions {
   >;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Heap limit of a thread for what it is about to run, MB; null: that of Node. */
+  heapMbOf(index: number): number | null;
   /** A new generation of the topology; may take long while the supervisor is away. */
   nextGeneration(): Promise<number>;
   /** Called for each new thread before anything else is posted to it. */
@@ -119,7 +121,7 @@ export class ExecutorThreads {
         generation,
         entry: this.#options.entry,
         ringBytes: settings['messaging.ring-bytes'],
-        heapMb: settings['worker.thread-heap-mb'],
+        heapMb: settings['worker.thread-heap-mb'] ?? this.#options.heapMbOf(index),
         mainDoorbell: this.#options.mainDoorbell,
         base: this.#options.base,
         onMessage: (message) => this.#onMessage(host, message),

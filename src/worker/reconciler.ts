@@ -165,6 +165,19 @@ export class Reconciler {
     return found;
   }
 
+  /** Component of each executor that a thread has, or is to have once there are as many threads as are wanted. */
+  componentsFor(thread: number): readonly string[] {
+    const assignment = this.#assignment;
+    if (assignment === undefined) return [];
+    const count = Math.max(this.#options.threads.count, this.#threadsWanted(assignment));
+    const next = this.#runnable(assignment, this.#slotOf(assignment.target?.slots ?? [])?.executors ?? []);
+    const here = new Set(this.#executors.map(([first]) => first));
+    const coming = next.filter(([first]) => !here.has(first));
+    return this.#placesOf(assignment, [...this.#executors, ...coming], count).flatMap(
+      ({ component, place }) => (place === thread ? [component] : []),
+    );
+  }
+
   get executors(): readonly ExecutorRange[] {
     return this.#executors;
   }
@@ -401,24 +414,30 @@ export class Reconciler {
   #deal(assignment: Assignment, moves: ReadonlyMap<number, TaskMove>): void {
     const { tasks, threads } = this.#options;
     if (threads.count === 0) return;
-    const places = redealToThreads(
-      this.#executors.map((range) => ({
-        range,
-        component: componentOf(assignment.tasks, range[0]) ?? '',
-        thread: this.#threadOfExecutor(range),
-        movable: tasksOf([range]).every((task) => this.#mayChangeThread(task)),
-      })),
-      threads.count,
-    );
-    this.#executors.forEach((range, i) => {
-      const component = componentOf(assignment.tasks, range[0]) ?? '';
+    for (const { range, component, place } of this.#placesOf(assignment, this.#executors, threads.count)) {
       for (const task of tasksOf([range])) {
         const hosted = tasks.get(task);
-        if (hosted === undefined) this.#expectOrPlace(task, component, places[i]!, moves.get(task));
-        else if (hosted.thread !== places[i]! && this.#mayChangeThread(task))
-          this.#departures.begin(hosted, { kind: 'thread', thread: places[i]! });
+        if (hosted === undefined) this.#expectOrPlace(task, component, place, moves.get(task));
+        else if (hosted.thread !== place && this.#mayChangeThread(task))
+          this.#departures.begin(hosted, { kind: 'thread', thread: place });
       }
-    });
+    }
+  }
+
+  /** Where each executor goes among so many threads, from where it is now. */
+  #placesOf(
+    assignment: Assignment,
+    executors: readonly ExecutorRange[],
+    threadCount: number,
+  ): readonly { readonly range: ExecutorRange; readonly component: string; readonly place: number }[] {
+    const dealt = executors.map((range) => ({
+      range,
+      component: componentOf(assignment.tasks, range[0]) ?? '',
+      thread: this.#threadOfExecutor(range),
+      movable: tasksOf([range]).every((task) => this.#mayChangeThread(task)),
+    }));
+    const places = redealToThreads(dealt, threadCount);
+    return dealt.map(({ range, component }, i) => ({ range, component, place: places[i]! }));
   }
 
   /** The thread that has most of an executor's tasks; null: none. */

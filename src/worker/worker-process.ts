@@ -56,6 +56,7 @@ import { SupervisorLink } from './supervisor-link.js';
 import { componentOf, TaskBook } from './task-book.js';
 import { threadReport, type ThreadHost } from './thread-host.js';
 import { tapThreads } from './tap-threads.js';
+import { threadHeapMb } from './thread-heap.js';
 import { ThreadQuestions } from './thread-questions.js';
 import type { FromThread } from './thread-messages.js';
 
@@ -181,6 +182,7 @@ export class WorkerProcess {
       },
       clock: options.clock,
       logger: options.logger,
+      heapMbOf: (index) => threadHeapMb(this.#reconciler.componentsFor(index), launch.executorHeapMb),
       nextGeneration: () => this.#link.nextGeneration(),
       onStarted: (host) => this.#onThreadStarted(host),
       onMessage: (host, message) => this.#onThreadMessage(host, message),
