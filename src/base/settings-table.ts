@@ -101,6 +101,21 @@ export const SETTINGS_TABLE = {
     scope: 'cluster',
     what: 'The strategy `balanced` improves the greedy placement and restores a balance that was lost; off: exactly the steps of Flink.',
   },
+  'load-balance.load': {
+    kind: 'choice',
+    default: 'declared',
+    scope: 'cluster',
+    what: 'What an executor weighs for the strategy `balanced`: `executors` (1, as in Flink), `tasks` (how many it has), `declared` (the `load` of its component, else 1), `resources` (the processor share that it asks for), `measured` (the part of its time in which it runs rows).',
+    choices: ['executors', 'tasks', 'declared', 'resources', 'measured'],
+  },
+  'load-balance.measure-window': {
+    kind: 'duration',
+    default: 60_000,
+    minimum: 1000,
+    maximum: 86_400_000,
+    scope: 'cluster',
+    what: 'Under `load-balance.load` `measured`: how long a change of load must last to count; after this time 63 % of it are seen. Executors are not weighed by measuring before they have been observed for as long.',
+  },
   'load-balance.spread-components': {
     kind: 'boolean',
     default: true,

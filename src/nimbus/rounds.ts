@@ -17,7 +17,9 @@ import {
   type BlacklistMemory,
   type BlacklistRules,
   EMPTY_BLACKLIST,
+  clusterTopologyOf,
   executorLoads,
+  LoadMeter,
   type PlacementNeed,
   planBlacklist,
   type RoundSupervisor,
@@ -27,10 +29,11 @@ import {
   type Strategy,
   strategyNamed,
   type TopologyOutcome,
-  type TopologyPlan,
+  typicalLoad,
   withBlacklist,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
+import { noteLoads } from './load-samples.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
@@ -71,8 +74,9 @@ export class Rounds {
   /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
   readonly #waiting = new Set<string>();
   readonly #slotWaits: SlotWaits;
-  /** What executors weigh, worked out once for a plan. */
-  readonly #loadsOfPlans = new WeakMap<TopologyPlan, (firstTask: number) => number>();
+  readonly #loads = new LoadMeter();
+  /** What an executor of weight 1 measures; undefined: to be worked out. */
+  #typicalLoad: number | undefined;
 
   constructor(options: RoundsOptions) {
     this.#options = options;
@@ -86,6 +90,7 @@ export class Rounds {
     this.#gone = new Set();
     this.#blacklist = EMPTY_BLACKLIST;
     this.#waiting.clear();
+    this.#loads.clear();
     this.#slotWaits.clear();
     this.#due.clear();
     this.#isAllDue = true;
@@ -108,12 +113,16 @@ export class Rounds {
 
   forget(topologyId: string): void {
     this.#waiting.delete(topologyId);
+    this.#loads.forget(topologyId);
     this.#slotWaits.forget(topologyId);
     this.#due.delete(topologyId);
   }
 
   noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
     this.#liveness.noteHeartbeats(heartbeats, this.#options.nowMs());
+    this.#typicalLoad = undefined;
+    if (this.#measuresLoad)
+      noteLoads(this.#loads, heartbeats, this.#options.settings['load-balance.measure-window']);
   }
 
   /** Supervisors whose machines have gone, as far as can be known. */
@@ -357,6 +366,7 @@ export class Rounds {
         uptimeMs: Math.max(0, this.#options.nowMs() - known.record.submittedMs),
       },
       lastHeartbeatMs: this.#lastHeartbeats(known, settings),
+      ...this.#measured(id),
       ...(rebalance === undefined ? {} : { rebalance }),
     };
   }
@@ -366,6 +376,7 @@ export class Rounds {
     const { view, settings } = this.#options;
     const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
     const headedFor = new Map<KnownTopology, ReadonlySet<string>>();
+    const loadsOf = new Map<KnownTopology, (firstTask: number) => number>();
     const isHeadedFor = (holder: KnownTopology, slot: string): boolean => {
       const slots = headedFor.get(holder) ?? slotsHeadedFor(holder);
       headedFor.set(holder, slots);
@@ -381,7 +392,9 @@ export class Rounds {
     const present = view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];
       for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
-      const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
+      const otherLoad = looksAtLoad
+        ? held.reduce((sum, port) => sum + this.#loadOf(id, port, loadsOf), 0)
+        : 0;
       const used = held.map((port) => this.#requestOf(id, port));
       const resources = {
         cpuPercent: Math.max(0, cores * 100 - used.reduce((sum, { cpuPercent }) => sum + cpuPercent, 0)),
@@ -396,11 +409,16 @@ export class Rounds {
   }
 
   /** What the holder of a slot that is not part of this round weighs there. */
-  #loadOf(supervisor: string, port: number): number {
+  #loadOf(
+    supervisor: string,
+    port: number,
+    loadsOf: Map<KnownTopology, (firstTask: number) => number>,
+  ): number {
     const known = this.#options.view.holderOf(`${supervisor}:${port}`);
     const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
-    if (slot === undefined) return 0;
-    const loadOf = known?.loaded === undefined ? () => 1 : this.#executorLoads(known.loaded.plan);
+    if (known === undefined || slot === undefined) return 0;
+    const loadOf = loadsOf.get(known) ?? this.#executorLoads(known);
+    loadsOf.set(known, loadOf);
     return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
   }
 
@@ -419,12 +437,29 @@ export class Rounds {
     return { cpuPercent, memoryMb };
   }
 
-  #executorLoads(plan: TopologyPlan): (firstTask: number) => number {
-    const known = this.#loadsOfPlans.get(plan);
-    if (known !== undefined) return known;
-    const loads = executorLoads(plan);
-    this.#loadsOfPlans.set(plan, loads);
-    return loads;
+  #executorLoads({ id, loaded }: KnownTopology): (firstTask: number) => number {
+    if (loaded === undefined) return () => 1;
+    return executorLoads(clusterTopologyOf({ id, ...loaded, ...this.#measured(id) }));
+  }
+
+  #measured(topologyId: string): Pick<RoundTopology, 'measured'> {
+    if (!this.#measuresLoad) return {};
+    this.#typicalLoad ??= this.#typical();
+    return { measured: { byTask: this.#loads.of(topologyId), typical: this.#typicalLoad } };
+  }
+
+  get #measuresLoad(): boolean {
+    const { settings } = this.#options;
+    return settings['scheduling.strategy'] === 'balanced' && settings['load-balance.load'] === 'measured';
+  }
+
+  #typical(): number {
+    const all = [...this.#options.view.topologies.values()];
+    return typicalLoad(
+      all.flatMap(({ id, loaded }) =>
+        loaded === undefined ? [] : [{ ...loaded.plan, byTask: this.#loads.of(id) }],
+      ),
+    );
   }
 
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */

@@ -30,6 +30,8 @@ export interface PicturedTopology {
   /** Slots, as `supervisor:port`, in which an executor has not been heard of for too long. */
   readonly silentSlots: readonly string[];
   readonly uptimeMs: number;
+  /** First task and load of executors that have been measured; not given: nobody measures. */
+  readonly measured?: readonly (readonly [firstTask: number, load: number])[];
 }
 
 export interface SchedulingPicture {
@@ -58,7 +60,7 @@ export function picturedTopology(
   topology: RoundTopology,
   nowMs: number,
 ): PicturedTopology | undefined {
-  const { stored, settings, rebalance } = topology;
+  const { stored, settings, rebalance, measured } = topology;
   const { record, loaded } = known;
   if (loaded === undefined) return undefined;
   const { desired } = record;
@@ -88,5 +90,6 @@ export function picturedTopology(
     stored: stored ?? null,
     silentSlots: silent.map(({ supervisor, port }) => `${supervisor}:${port}`),
     uptimeMs: Math.max(0, nowMs - record.submittedMs),
+    ...(measured === undefined ? {} : { measured: [...measured.byTask] }),
   };
 }

@@ -1,6 +1,7 @@
 /** What strategies decide from: an immutable picture of machines, topologies and what runs where. Plain data. */
 import type { ExecutorRange } from './assignment.js';
 import type { PlannedExecutor } from './executors.js';
+import type { MeasuredLoads } from './load/index.js';
 import { compareText } from './order.js';
 import type { BalanceRules, ClusterComponent, OfferedResources, PlacementRules } from './resources.js';
 
@@ -43,6 +44,8 @@ export interface ClusterTopology {
   readonly components?: readonly ClusterComponent[];
   readonly rules?: PlacementRules;
   readonly balance?: BalanceRules;
+  /** Not given: nothing of it has been measured. */
+  readonly measured?: MeasuredLoads;
 }
 
 /** A slot with the executors of one topology. */

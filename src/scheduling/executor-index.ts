@@ -48,6 +48,19 @@ export class ExecutorIndex {
     );
   }
 
+  /** The place of the executor that has this task, first or not; NO_EXECUTOR if there is none. Cost: O(log E) where it is not the first. */
+  placeOfTask(task: number): number {
+    const exact = this.placeOfFirst(task);
+    if (exact !== NO_EXECUTOR) return exact;
+    let [low, high] = [0, this.executors.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.executors[middle]!.range[0] <= task) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && task <= this.#last[low - 1]! ? low - 1 : NO_EXECUTOR;
+  }
+
   /** The place of exactly this executor; NO_EXECUTOR if there is none. */
   indexOf(range: ExecutorRange): number {
     const place = this.placeOfFirst(range[0]);

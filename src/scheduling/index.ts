@@ -12,6 +12,8 @@ export type {
   Placement,
   Slot,
 } from './cluster-snapshot.js';
+export type { LoadSample, MeasuredLoads } from './load/index.js';
+export { executorLoads, LoadMeter, typicalLoad } from './load/index.js';
 export type { ExecutorToDeal } from './deal-to-threads.js';
 export { dealToThreads, redealToThreads } from './deal-to-threads.js';
 export type { PlannedExecutor } from './executors.js';
@@ -50,7 +52,7 @@ export type {
   PlannableTopology,
   TopologyPlan,
 } from './plan-topology.js';
-export { executorLoads, planTopology } from './plan-topology.js';
+export { planTopology } from './plan-topology.js';
 export { RESOURCE_NAMES } from './placement-rules.js';
 export type {
   DeadExecutor,
@@ -66,7 +68,7 @@ export type {
 } from './round-types.js';
 export type { SupervisorUse, WorkerUse } from './resource-use.js';
 export { sharedOnSupervisors, useOfSupervisors, useOfWorkers } from './resource-use.js';
-export { schedulingRound } from './scheduling-round.js';
+export { clusterTopologyOf, schedulingRound } from './scheduling-round.js';
 export type {
   ClusterComponent,
   ComponentEdge,

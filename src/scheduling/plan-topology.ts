@@ -165,17 +165,6 @@ function clusterComponentsOf(
   });
 }
 
-/** What an executor weighs, named by its first task: as declared, else 1, and 0 for system components. */
-export function executorLoads({ tasks, components }: TopologyPlan): (firstTask: number) => number {
-  const known = new Map(components.map((component) => [component.id, component]));
-  const loads = tasks.map(({ component: id, last }) => {
-    const component = known.get(id);
-    return { last, load: component === undefined || component.kind === 'system' ? 0 : (component.load ?? 1) };
-  });
-  // Numbers are consecutive, so the first component that reaches so far is the one; also for executors that are cut anew.
-  return (firstTask) => loads.find(({ last }) => firstTask <= last)?.load ?? 0;
-}
-
 const AS_SUBMITTED: DesiredCounts = { executors: {} };
 
 function executorsAsked({ executors }: DesiredCounts, component: string): number | undefined {

@@ -60,7 +60,12 @@ export interface ClusterComponent {
 export interface BalanceRules {
   readonly mode?: LoadBalanceMode;
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
+  /** Where loads come from; not given: `declared`. */
+  readonly load?: LoadSource;
 }
+
+/** What an executor weighs: see `executorLoads`. */
+export type LoadSource = 'executors' | 'tasks' | 'declared' | 'resources' | 'measured';
 
 /**
  * `none`: a machine is filled before the next one. `slots`: slots in use are spread over machines. `tasks`: load is spread

@@ -3,6 +3,7 @@ import type { ErrorRecord, LogFields, Settings } from '../base/index.js';
 import type { Assignment, ExecutorRange } from './assignment.js';
 import type { ClusterSnapshot, ClusterSupervisor, ClusterTopology } from './cluster-snapshot.js';
 import type { PlannedExecutor } from './executors.js';
+import type { MeasuredLoads } from './load/index.js';
 import type { TopologyPlan } from './plan-topology.js';
 import type { SchedulingResult, Strategy } from './strategies/strategy.js';
 
@@ -29,6 +30,8 @@ export interface RoundTopology {
   readonly stored: Assignment | undefined;
   readonly rebalance?: PendingRebalance;
   readonly facts?: TopologyFacts;
+  /** What its executors were measured to use; not given: nothing. */
+  readonly measured?: MeasuredLoads;
   /**
    * When the last heartbeat for an executor, named by its first task, was received in its present slot, by the clock of
    * `nowMs`; undefined: none so far.

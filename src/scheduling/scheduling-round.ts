@@ -32,7 +32,7 @@ import type {
   SchedulingOutcome,
   TopologyOutcome,
 } from './round-types.js';
-import type { LoadBalanceMode } from './resources.js';
+import type { LoadBalanceMode, LoadSource } from './resources.js';
 import { changedWorkers } from './start-times.js';
 import { slotsWanted } from './strategies/balanced/slot-groups.js';
 import { evenStrategy } from './strategies/even/even.js';
@@ -170,7 +170,8 @@ export function clusterTopologyOf({
   plan,
   settings,
   facts,
-}: Pick<RoundTopology, 'id' | 'plan' | 'settings' | 'facts'>): ClusterTopology {
+  measured,
+}: Pick<RoundTopology, 'id' | 'plan' | 'settings' | 'facts' | 'measured'>): ClusterTopology {
   const sharing = settings['scheduling.slot-sharing'];
   const given = factsOfSettings(settings);
   return {
@@ -182,8 +183,13 @@ export function clusterTopologyOf({
     workers: plan.topologyWorkers,
     executors: plan.executors,
     components: plan.components,
+    ...(measured === undefined ? {} : { measured }),
     balance: {
-      mode: settings['load-balance.mode'] as LoadBalanceMode, // the table of settings allows no other value
+      // The table of settings allows no other values.
+      mode: settings['load-balance.mode'] as LoadBalanceMode,
+      load: settings['scheduling.compatibility'].includes('flink')
+        ? 'executors'
+        : (settings['load-balance.load'] as LoadSource),
       ...(sharing === 'task-balanced' || sharing === 'local-input-preferred' ? { sharing } : {}),
     },
   };

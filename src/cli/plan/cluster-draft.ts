@@ -33,6 +33,8 @@ export interface TopologyDraft {
   /** In place of `placement`: as it was read from a running cluster, which need not fit what its counts are now. */
   readonly stored?: Assignment;
   readonly rebalance?: PendingRebalance;
+  /** First task and load of executors that have been measured. */
+  readonly measured?: readonly (readonly [firstTask: number, load: number])[];
 }
 
 export interface ClusterDraft {

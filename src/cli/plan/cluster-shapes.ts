@@ -147,6 +147,18 @@ const placedWorker = closed({
   startedMs: amount().exactOptional(),
 });
 
+const measuredLoad = z.custom<[number, number]>(
+  (value) =>
+    Array.isArray(value) &&
+    value.length === 2 &&
+    Number.isInteger(value[0]) &&
+    value[0] >= 1 &&
+    typeof value[1] === 'number' &&
+    value[1] >= 0 &&
+    value[1] <= 1,
+  'the first task of an executor and the part of its time in which it is busy, such as [3, 0.25]',
+);
+
 const rules = closed({
   strategy: text.exactOptional(),
   oneExecutorPerWorker: flag.exactOptional(),
@@ -199,6 +211,8 @@ const topology = closed({
   }).exactOptional(),
   uptimeMs: amount().exactOptional(),
   placement: list(placedWorker, LIMITS.slots, 'workers').exactOptional(),
+  /** What executors have been measured to use. */
+  measured: list(measuredLoad, LIMITS.executors, 'measured executors').exactOptional(),
 });
 
 export const clusterShape = closed({

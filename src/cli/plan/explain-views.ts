@@ -6,13 +6,13 @@ import { indented } from './indented.js';
 import { executorsText, figure, slotText } from './plan-words.js';
 
 export function explainLines(plan: ClusterPlan, explanation: Explanation, width: number): string[] {
-  const { topologyId, executor, load, component, before, after, moves, lack } = explanation;
+  const { topologyId, executor, before, after, moves, lack } = explanation;
   const [first, last] = executor.range;
   const tasks = first === last ? `task ${first}` : `tasks ${first}-${last}`;
   const lines = [`${printable(topologyId)}: ${printable(executor.component)}, ${tasks}`];
   const add = (name: string, text: string): void =>
     void lines.push(...indented(`  ${name.padEnd(10)}${text}`, width, 12));
-  add('load', loadText(load, component));
+  add('load', loadText(explanation));
   add('group', groupText(explanation));
   if (after !== null) {
     const others = after.executors.filter(({ range }) => range[0] !== first);
@@ -86,21 +86,35 @@ export function explainLines(plan: ClusterPlan, explanation: Explanation, width:
   return lines;
 }
 
-function loadText(load: number, component: Explanation['component']): string {
+function loadText({ load, loadSource, component }: Explanation): string {
   const { cpuPercent = 0, onHeapMb = 0, offHeapMb = 0 } = component?.resources ?? {};
   const asks =
     cpuPercent + onHeapMb + offHeapMb > 0
       ? `; asks for ${figure(cpuPercent)} % of a core, ${figure(onHeapMb)} MB of heap, ${figure(offHeapMb)} MB beside it`
       : '';
-  const why =
-    component?.kind === 'system'
-      ? 'system components weigh nothing'
-      : component?.load === undefined
-        ? 'an executor weighs 1'
-        : 'as declared';
+  const why = loadWords(loadSource, component);
   const moves =
     component?.isMovable === false ? '; not moved for balance, since its state would stay behind' : '';
   return `${figure(load)} (${why})${asks}${moves}`;
+}
+
+function loadWords(source: Explanation['loadSource'], component: Explanation['component']): string {
+  switch (source) {
+    case 'system':
+      return 'system components weigh nothing';
+    case 'executors':
+      return 'each executor weighs 1';
+    case 'tasks':
+      return 'the number of its tasks';
+    case 'declared':
+      return component?.load === undefined ? 'an executor weighs 1' : 'as declared';
+    case 'resources':
+      return 'the processor share that it asks for';
+    case 'measured':
+      return 'the part of its time in which it is busy, as measured';
+    case 'estimated':
+      return 'not measured yet: as its component, its topology or the cluster measures on average';
+  }
 }
 
 function groupText({ sharing, workers, component }: Explanation): string {

@@ -18,6 +18,7 @@ import {
   planTopology,
   type SlotAssignment,
   type TopologyPlan,
+  typicalLoad,
 } from '../../scheduling/index.js';
 import type { ClusterDraft, DraftWorker, TopologyDraft } from './cluster-draft.js';
 import { type InputFaults, Words } from './input-faults.js';
@@ -87,10 +88,22 @@ export function toImagined(
     ...blacklist,
   };
   return {
-    original: { ...common, settings: cluster, topologies: originals },
-    changed: { ...common, settings: changed, topologies: changes },
+    original: { ...common, settings: cluster, topologies: withMeasured(originals, draft.topologies) },
+    changed: { ...common, settings: changed, topologies: withMeasured(changes, draft.topologies) },
     drafts,
   };
+}
+
+/** Measured loads, and what is typical over all topologies for those that have none. */
+function withMeasured(
+  topologies: readonly ImaginedTopology[],
+  drafts: readonly TopologyDraft[],
+): readonly ImaginedTopology[] {
+  const byId = new Map(drafts.map(({ id, measured = [] }) => [id, new Map(measured)]));
+  const measuredOf = (id: string): ReadonlyMap<number, number> => byId.get(id) ?? new Map<number, number>();
+  if ([...byId.values()].every((loads) => loads.size === 0)) return topologies;
+  const typical = typicalLoad(topologies.map(({ id, plan }) => ({ ...plan, byTask: measuredOf(id) })));
+  return topologies.map((one) => ({ ...one, measured: { byTask: measuredOf(one.id), typical } }));
 }
 
 function pending({ rebalance }: TopologyDraft): Pick<ImaginedTopology, 'rebalance'> {

@@ -207,6 +207,35 @@ describe('readClusterFile', () => {
     ]);
   });
 
+  it('weighs executors by what they were measured to use, where that is asked for', () => {
+    const file = (load: string): unknown => ({
+      settings: { 'load-balance.load': load },
+      supervisors: [{ count: 2, slots: 3 }],
+      topologies: [
+        {
+          id: 't',
+          workers: 3,
+          ackers: 0,
+          components: [{ ...spout, parallelism: 3 }],
+          measured: [
+            [1, 0.8],
+            [2, 0.4],
+            [3, 0.4],
+          ],
+        },
+      ],
+    });
+    const loads = (load: string): number[] =>
+      planCluster(read(file(load)).changed, { strategy: 'balanced', maxRounds: 5 }).after.machines.map(
+        (machine) => machine.load,
+      );
+    expect(loads('measured')).toEqual([0.8, 0.8]);
+    expect(loads('declared')).toEqual([2, 1]);
+    expect(faultsOf({ topologies: [{ id: 't', components: [spout], measured: [[1, 2]] }] })).toEqual([
+      expect.stringContaining('topologies[0].measured[0]: expected the first task of an executor'),
+    ]);
+  });
+
   it('takes names in any script', () => {
     const { changed } = read({
       supervisors: [{ id: '机器-1', slots: 1 }],

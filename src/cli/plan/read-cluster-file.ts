@@ -135,7 +135,7 @@ function topologyDraft(
   const topology = plannable(entry, where, faults);
   if (topology === undefined) return undefined;
   if ((entry.eventLoggers ?? 0) > 0) notes.push('Event loggers are left out: there are none here.');
-  const { id, desired, placement } = entry;
+  const { id, desired, placement, measured } = entry;
   return {
     id,
     where,
@@ -152,6 +152,7 @@ function topologyDraft(
           },
         }),
     ...(placement === undefined ? {} : { placement: placement }),
+    ...(measured === undefined ? {} : { measured }),
   };
 }
 

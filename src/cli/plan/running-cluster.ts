@@ -23,6 +23,7 @@ export function runningDraft({
         ...(desired === null ? {} : { desired }),
         ...(rebalance === null ? {} : { rebalance }),
         ...(stored === null ? {} : { stored }),
+        ...(pictured.measured === undefined ? {} : { measured: pictured.measured }),
       };
     }),
     notes: [],

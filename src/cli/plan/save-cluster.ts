@@ -25,7 +25,7 @@ export function clusterFileOf(
     topologies: plan.topologies.flatMap(({ id, settings, planned }): TopologyEntry[] => {
       const draft = byId.get(id);
       if (draft === undefined) return [];
-      const { topology, facts, desired } = draft;
+      const { topology, facts, desired, measured } = draft;
       return [
         {
           id,
@@ -36,6 +36,9 @@ export function clusterFileOf(
             : { ackerResources: plainResources(topology.ackerResources) }),
           settings: splitByScope(givenSettings(settings, DEFAULT_SETTINGS)).topology,
           ...(desired === undefined ? {} : { desired: { ...desired } }),
+          ...(measured === undefined
+            ? {}
+            : { measured: measured.map(([task, load]): [number, number] => [task, load]) }),
           placement: (planned?.slots ?? []).map(({ supervisor, port, executors }) => ({
             supervisor,
             port,

@@ -135,6 +135,25 @@ describe('balancing groups over machines', () => {
     );
   });
 
+  it('leaves what runs where it is for less than the least gain, and else reaches the balance to within half of it', () => {
+    fc.assert(
+      fc.property(anyProblem(6, 16), (problem) => {
+        const leastGain = 0.2;
+        const free = balanceGroups(problem, UNLIMITED);
+        const careful = balanceGroups(problem, { ...UNLIMITED, leastGain });
+        expect(careful.moves.length).toBeLessThanOrEqual(free.moves.length);
+        const loads = machineLoads(problem, free.assigned);
+        const gain = (leastGain * loads.reduce((sum, load) => sum + load, 0)) / loads.length;
+        if (careful.moves.length > 0)
+          expect(careful.spread.max).toBeLessThanOrEqual(free.spread.max + gain / 2 + 1e-9);
+        else expect(careful.spread.max).toBeLessThan(free.spread.max + gain + 1e-9);
+        const again = balanceGroups({ ...problem, current: careful.assigned }, { ...UNLIMITED, leastGain });
+        expect(again.moves).toEqual([]);
+      }),
+      { seed, numRuns: 1000 },
+    );
+  });
+
   it('does nothing more once it is done', () => {
     fc.assert(
       fc.property(anyProblem(6, 16), (problem) => {

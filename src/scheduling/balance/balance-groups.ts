@@ -22,6 +22,11 @@ export interface BalanceOptions {
   readonly improves: boolean;
   /** Groups that run may be moved at most; Infinity: as many as it takes. */
   readonly moveBudget: number;
+  /**
+   * Groups that run are moved only if that takes at least this part of the average load from the fullest machine, or gives it to the
+   * emptiest; not given: whatever it gains.
+   */
+  readonly leastGain?: number;
 }
 
 export interface Balance {
@@ -41,10 +46,14 @@ export interface Balance {
  * Cost: O(G log G + G log M) and the improvement, which stops at the lower bound or after a number of steps that is linear
  * in groups. Small cases are searched for the fewest moves.
  */
-export function balanceGroups(problem: BalanceProblem, { improves, moveBudget }: BalanceOptions): Balance {
+export function balanceGroups(
+  problem: BalanceProblem,
+  { improves, moveBudget, leastGain = 0 }: BalanceOptions,
+): Balance {
   const lowerBound = largestLoadBound(problem);
   const placed = placeGroups(problem);
-  const plan = improves ? improved(problem, placed, lowerBound) : placed;
+  const best = improves ? improved(problem, placed, lowerBound) : placed;
+  const plan = leastGain > 0 ? worthItsMoves(problem, best, leastGain) : best;
   const isAffordable = movesOf(problem, plan).length <= moveBudget;
   const assigned = isAffordable ? plan : withinBudget(problem, placed, plan, moveBudget);
   const spread = spreadOf(machineLoads(problem, assigned));
@@ -56,6 +65,44 @@ export function balanceGroups(problem: BalanceProblem, { improves, moveBudget }:
     movesBound: fewestMoves(problem, spread.max),
     reachable: spreadOf(machineLoads(problem, plan)),
   };
+}
+
+/**
+ * What runs stays if the plan does not gain enough over that; else it goes only as far as half of that gain from the plan, which
+ * takes fewer moves.
+ */
+function worthItsMoves(problem: BalanceProblem, plan: Assigned, leastGain: number): Assigned {
+  if (movesOf(problem, plan).length === 0) return plan;
+  const still = withoutMoves(problem);
+  const loads = machineLoads(problem, plan);
+  const [now, then] = [spreadOf(machineLoads(problem, still)), spreadOf(loads)];
+  const gain = (leastGain * loads.reduce((sum, load) => sum + load, 0)) / Math.max(1, loads.length);
+  if (Math.max(now.max - then.max, then.min - now.min) < gain) return still;
+  const state = new GroupsOnMachines(problem, still);
+  const target = { max: then.max + gain / 2, min: then.min - gain / 2 };
+  levelMachines(state, target, maxSteps(problem));
+  const isReached = compareSpreads(state.spread, target) <= 0 && state.spread.min >= target.min;
+  return isReached && movesOf(problem, state.assigned).length < movesOf(problem, plan).length
+    ? state.assigned
+    : plan;
+}
+
+/** Only what has no machine is placed, around what runs. */
+function withoutMoves(problem: BalanceProblem): Assigned {
+  const { loads, current, places } = problem;
+  const open = [...current.keys()].filter((group) => current[group]! < 0);
+  const left = Int32Array.from(places);
+  for (const machine of current) if (machine >= 0) left[machine]!--;
+  const around: BalanceProblem = {
+    fixedLoads: machineLoads(problem, current),
+    places: left,
+    loads: Float64Array.from(open, (group) => loads[group]!),
+    current: new Int32Array(open.length).fill(-1),
+  };
+  const placed = improved(around, placeGroups(around), largestLoadBound(around));
+  const result = Int32Array.from(current);
+  for (const [index, group] of open.entries()) result[group] = placed[index]!;
+  return result;
 }
 
 function maxSteps({ loads }: BalanceProblem): number {

@@ -2,8 +2,8 @@
 import type { ClusterTopology, PlacedWorker, Slot } from '../cluster-snapshot.js';
 import type { PlannedExecutor } from '../executors.js';
 import { rangeKey } from '../order.js';
-import type { ClusterComponent } from '../resources.js';
-import { loadsOf } from './placement-metrics.js';
+import type { ClusterComponent, LoadSource } from '../resources.js';
+import { executorLoads } from '../load/index.js';
 import type { Lack } from './lacks.js';
 import type { ClusterPlan } from './plan-cluster.js';
 import type { Move } from './placement-moves.js';
@@ -23,6 +23,8 @@ export interface Explanation {
   readonly topologyId: string;
   readonly executor: PlannedExecutor;
   readonly load: number;
+  /** Where that comes from; `estimated`: loads are measured, but not this one yet. */
+  readonly loadSource: LoadSource | 'estimated' | 'system';
   readonly component: ClusterComponent | null;
   /** How executors are dealt to slots; null: the strategy does not look at slot sharing. */
   readonly sharing: string | null;
@@ -58,7 +60,7 @@ export function explainExecutor(
   const planned = plan.topologies.find(({ id }) => id === topologyId);
   if (topology === undefined || executor === undefined || planned === undefined) return undefined;
   const key = rangeKey(executor.range);
-  const loadOf = loadsOf(topology);
+  const loadOf = executorLoads(topology);
   const workers = plan.snapshot.placement.get(topologyId) ?? [];
   const worker = workers.find((one) => one.executors.some((range) => rangeKey(range) === key));
   const before = planned.stored?.slots.find((one) => one.executors.some((range) => rangeKey(range) === key));
@@ -69,6 +71,7 @@ export function explainExecutor(
     topologyId,
     executor,
     load: loadOf(executor.range[0]),
+    loadSource: sourceOf(topology, executor),
     component: topology.components?.find(({ id }) => id === executor.component) ?? null,
     sharing: plan.strategy === 'balanced' ? sharing : null,
     workers: { wanted: topology.workers, planned: workers.length },
@@ -93,6 +96,15 @@ export function explainExecutor(
       ) ?? null,
     neighbours: worker === undefined ? [] : neighboursOf(plan, topology, executor, worker),
   };
+}
+
+function sourceOf(
+  { components = [], balance, measured }: ClusterTopology,
+  { component, range }: PlannedExecutor,
+): Explanation['loadSource'] {
+  if (components.some(({ id, kind }) => id === component && kind === 'system')) return 'system';
+  const source = balance?.load ?? 'declared';
+  return source !== 'measured' || measured?.byTask.has(range[0]) === true ? source : 'estimated';
 }
 
 function machinesOf({ after }: ClusterPlan, worker: PlacedWorker | undefined): Explanation['machines'] {

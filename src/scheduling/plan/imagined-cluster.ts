@@ -6,6 +6,7 @@
 import { closestName, IsobarError, type Settings } from '../../base/index.js';
 import type { Assignment } from '../assignment.js';
 import { slotKey } from '../cluster-snapshot.js';
+import type { MeasuredLoads } from '../load/index.js';
 import type { TopologyPlan } from '../plan-topology.js';
 import type { PendingRebalance, RoundSupervisor, TopologyFacts } from '../round-types.js';
 
@@ -18,6 +19,8 @@ export interface ImaginedTopology {
   readonly facts: TopologyFacts;
   /** What runs; undefined: it is placed for the first time. */
   readonly stored: Assignment | undefined;
+  /** What its executors have been measured to use. */
+  readonly measured?: MeasuredLoads;
   /** A rebalance that it does not fulfil yet. */
   readonly rebalance?: PendingRebalance;
 }

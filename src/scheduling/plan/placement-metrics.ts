@@ -1,6 +1,7 @@
 /** A placement in numbers: what each machine carries, how evenly, and how far its rows travel. */
 import { largestLoadBound } from '../balance/index.js';
-import type { ClusterSnapshot, ClusterTopology } from '../cluster-snapshot.js';
+import type { ClusterSnapshot } from '../cluster-snapshot.js';
+import { executorLoads } from '../load/index.js';
 import { useOfSupervisors } from '../resource-use.js';
 import { type Traffic, trafficCost } from './traffic-cost.js';
 
@@ -51,7 +52,7 @@ export function placementMetrics(snapshot: ClusterSnapshot): PlacementMetrics {
   const workerLoads: number[] = [];
   const carried = new Map<string, { workers: number; executors: number; load: number }>();
   for (const topology of snapshot.topologies) {
-    const loadOf = loadsOf(topology);
+    const loadOf = executorLoads(topology);
     for (const { supervisor, executors } of snapshot.placement.get(topology.id) ?? []) {
       const load = executors.reduce((sum, [first]) => sum + loadOf(first), 0);
       const machine = carried.get(supervisor) ?? { workers: 0, executors: 0, load: 0 };
@@ -129,20 +130,6 @@ function componentSpread({
     }
   }
   return { placed, spread };
-}
-
-/** What an executor weighs, by its first task: as declared, else 1, and 0 for system components. */
-export function loadsOf({ executors, components = [] }: ClusterTopology): (firstTask: number) => number {
-  const known = new Map(
-    components.map(({ id, kind, load }) => [id, kind === 'system' ? 0 : (load ?? 1)] as const),
-  );
-  const loads = new Map(
-    executors.map(({ range, component }) => {
-      const load = known.get(component) ?? (component.startsWith('__') ? 0 : 1);
-      return [range[0], load] as const;
-    }),
-  );
-  return (firstTask) => loads.get(firstTask) ?? 0;
 }
 
 function levels(values: readonly number[]): Levels {

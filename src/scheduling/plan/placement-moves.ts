@@ -8,7 +8,7 @@ import { compareRanges, compareText, rangeKey } from '../order.js';
 import type { ResourceAwareResult } from '../strategies/resource-aware/resource-aware.js';
 import type { SchedulingOutcome } from '../round-types.js';
 import type { SchedulingResult } from '../strategies/strategy.js';
-import { loadsOf } from './placement-metrics.js';
+import { executorLoads } from '../load/index.js';
 import type { PlanRule } from './plan-rules.js';
 
 export interface MovedExecutor {
@@ -68,7 +68,7 @@ export function movesOfRound({
     if (topology === undefined) continue;
     const old = before.get(topology.id)?.slots ?? [];
     const dead = new Map(changed.dead.map(({ range, cause }) => [rangeKey(range), cause]));
-    const loadOf = loadsOf(topology);
+    const loadOf = executorLoads(topology);
     const componentOf = new Map(topology.executors.map(({ range, component }) => [range[0], component]));
     const now = new Map(changed.assignment.slots.map((slot) => [slotKey(slot), slot]));
     const kept = new Set(old.filter((slot) => goesOn(slot, now.get(slotKey(slot)))).map(slotKey));
@@ -182,7 +182,7 @@ function machineLoads(
   );
   const outcomes = new Map(topologies.map((outcome) => [outcome.topologyId, outcome]));
   for (const topology of snapshot.topologies) {
-    const loadOf = loadsOf(topology);
+    const loadOf = executorLoads(topology);
     const old = before.get(topology.id)?.slots ?? [];
     const outcome = outcomes.get(topology.id);
     const now = outcome?.kind === 'changed' ? outcome.assignment.slots : old;

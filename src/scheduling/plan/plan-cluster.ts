@@ -130,7 +130,7 @@ export function planCluster(
 
 /** A topology as a round takes it: everybody is heard of, but for silent slots. */
 export function roundTopology(
-  { id, plan, settings, facts, rebalance }: ImaginedTopology,
+  { id, plan, settings, facts, rebalance, measured }: ImaginedTopology,
   stored: Assignment | undefined,
   silentSlots: ReadonlySet<string>,
   nowMs: number,
@@ -145,6 +145,7 @@ export function roundTopology(
     settings,
     facts,
     stored,
+    ...(measured === undefined ? {} : { measured }),
     ...(rebalance === undefined || rebalance.revision <= (stored?.revision ?? 0) ? {} : { rebalance }),
     lastHeartbeatMs: (firstTask) => (silentSlots.has(slotOf.get(firstTask) ?? '') ? undefined : nowMs),
   };

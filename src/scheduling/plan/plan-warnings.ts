@@ -1,7 +1,8 @@
 /** What an operator should know about a placement, as rules with sentences. */
 import type { ClusterSnapshot, PlacedWorker } from '../cluster-snapshot.js';
 import type { ImaginedCluster } from './imagined-cluster.js';
-import { loadsOf, type PlacementMetrics } from './placement-metrics.js';
+import { executorLoads } from '../load/index.js';
+import type { PlacementMetrics } from './placement-metrics.js';
 
 /** What each rule means, for the head of a list. */
 export const WARNING_RULES = {
@@ -105,7 +106,7 @@ function heavyWorkers({ snapshot, metrics, strategy }: Planned): PlanWarning[] {
   const { mean } = metrics.machineLoad;
   if (metrics.machines.length < 2 || strategy === 'resource-aware') return [];
   return snapshot.topologies.flatMap((topology): PlanWarning[] => {
-    const loadOf = loadsOf(topology);
+    const loadOf = executorLoads(topology);
     let heaviest = 0;
     for (const { executors } of snapshot.placement.get(topology.id) ?? []) {
       const loads = executors.map(([first]) => loadOf(first)).filter((load) => load > 0);
@@ -147,7 +148,7 @@ function singlePoints({ snapshot, metrics }: Planned): PlanWarning[] {
   return snapshot.topologies.flatMap((topology): PlanWarning[] => {
     const workers = snapshot.placement.get(topology.id) ?? [];
     const name = topology.name ?? topology.id;
-    const loadOf = loadsOf(topology);
+    const loadOf = executorLoads(topology);
     const counted = topology.executors.filter(({ range }) => loadOf(range[0]) > 0).length;
     if (workers.length === 0 || counted < 2) return [];
     const machines = new Set(workers.map(({ supervisor }) => supervisor));

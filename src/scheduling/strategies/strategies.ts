@@ -12,6 +12,9 @@ import type { Strategy } from './strategy.js';
 const SEARCH_ATTEMPTS = 5;
 const SEARCH_STATES = 100_000;
 
+/** Part of the average load of a machine that moves must gain where loads are measured, so that placement does not flap. */
+const MEASURED_LEAST_GAIN = 0.15;
+
 const STRATEGIES: ReadonlyMap<string, (settings: Settings) => Strategy> = new Map<
   string,
   (settings: Settings) => Strategy
@@ -26,6 +29,7 @@ const STRATEGIES: ReadonlyMap<string, (settings: Settings) => Strategy> = new Ma
         spreadsComponents: isOn(settings, 'load-balance.spread-components', 'flink'),
         keepsNeighbours: isOn(settings, 'load-balance.keep-neighbours', 'flink'),
         moveBudget: settings['scheduling.moves-per-round'],
+        leastGain: settings['load-balance.load'] === 'measured' ? MEASURED_LEAST_GAIN : 0,
       }),
   ],
   ['even', (settings) => evenStrategy(defaultOptions(settings))],

@@ -37,6 +37,8 @@ export interface BalancedOptions extends ArrangingOptions {
   readonly fairShares: boolean;
   /** Workers that run and may be moved in this round. */
   readonly moveBudget: number;
+  /** As for {@link balanceGroups}: for loads that change by themselves. Not given: any gain is worth a move. */
+  readonly leastGain?: number;
 }
 
 /** A group with the topology that it belongs to. */
@@ -212,8 +214,8 @@ class BalancedRound {
         ...movable.map(({ worker }) => compact.get(indexOf.get(worker.supervisor)!) ?? -1),
       ]),
     };
-    const { improves, moveBudget } = this.#options;
-    const balance = balanceGroups(problem, { improves, moveBudget: improves ? moveBudget : 0 });
+    const { improves, moveBudget, leastGain = 0 } = this.#options;
+    const balance = balanceGroups(problem, { improves, moveBudget: improves ? moveBudget : 0, leastGain });
     const assigned = balance.assigned.map((machine) => usable[machine] ?? -1);
     const current = Int32Array.from([
       ...open.map(() => -1),

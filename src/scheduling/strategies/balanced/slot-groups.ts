@@ -8,6 +8,7 @@ import { isComplete } from '../../complete-placement.js';
 import { type ExecutorIndex, indexExecutors, NO_EXECUTOR } from '../../executor-index.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges } from '../../order.js';
+import { executorLoads } from '../../load/index.js';
 import type { LoadBalanceMode } from '../../resources.js';
 import { slotCounts } from '../../slot-sharing/index.js';
 import { shareSlots, type SlotSharingStrategy } from './load-balance-mode.js';
@@ -28,6 +29,7 @@ export interface GroupableTopology {
   readonly slots: number;
   /** The vertex of the executor that has this first task; -1: of none, as far as is known. */
   readonly vertexOf: (firstTask: number) => number;
+  readonly loadOf: (firstTask: number) => number;
   readonly weigh: (executors: readonly ExecutorRange[]) => SlotGroup;
 }
 
@@ -39,16 +41,23 @@ export interface GroupingRules {
   readonly maxSlots: number;
 }
 
+export function groupable(topology: ClusterTopology): GroupableTopology {
+  const shape = groupableShape(topology);
+  const loadOf = executorLoads(topology);
+  return { ...shape, loadOf, weigh: weigher(shape, loadOf) };
+}
+
+type GroupableShape = Omit<GroupableTopology, 'loadOf' | 'weigh'>;
+
 /** Made once for lists of executors and components that are handed from round to round. */
-export function groupable({ executors, components, workers }: ClusterTopology): GroupableTopology {
+function groupableShape({ executors, components, workers }: ClusterTopology): GroupableShape {
   const known = KNOWN.get(executors);
   if (known !== undefined && known.components === components && known.workers === workers) return known.made;
   const graph = topologyGraph({ executors, ...(components === undefined ? {} : { components }) });
   const counts = slotCounts(graph.sizing, workers);
   const slots = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const index = indexExecutors(executors);
-  const vertexOf = vertexFinder(graph, index);
-  const made = { graph, index, slots, vertexOf, weigh: weigher(graph, vertexOf) };
+  const made = { graph, index, slots, vertexOf: vertexFinder(graph, index) };
   KNOWN.set(executors, { components, workers, made });
   return made;
 }
@@ -56,14 +65,14 @@ export function groupable({ executors, components, workers }: ClusterTopology): 
 interface KnownGroupable {
   readonly components: ClusterTopology['components'];
   readonly workers: number;
-  readonly made: GroupableTopology;
+  readonly made: GroupableShape;
 }
 
 const KNOWN = new WeakMap<readonly PlannedExecutor[], KnownGroupable>();
 
 /** Slots that a topology wants in all. */
 export function slotsWanted(topology: ClusterTopology): number {
-  return Math.min(topology.executors.length, groupable(topology).slots);
+  return Math.min(topology.executors.length, groupableShape(topology).slots);
 }
 
 /** Groups that need a slot; executors that are in none of them must join a worker of their own topology. */
@@ -122,8 +131,8 @@ function vertexFinder({ executors }: TopologyGraph, index: ExecutorIndex): Group
 }
 
 function weigher(
-  { loads, isMovable }: TopologyGraph,
-  vertexOf: GroupableTopology['vertexOf'],
+  { graph: { isMovable }, vertexOf }: GroupableShape,
+  loadOf: GroupableTopology['loadOf'],
 ): GroupableTopology['weigh'] {
   return (ranges) => {
     let load = 0;
@@ -131,7 +140,7 @@ function weigher(
     for (const [first] of ranges) {
       const vertex = vertexOf(first);
       if (vertex < 0) continue;
-      load += loads[vertex]!;
+      load += loadOf(first);
       canMove &&= isMovable[vertex]!;
     }
     return { executors: ranges, load, isMovable: canMove };

@@ -23,7 +23,7 @@ interface Part {
 
 /** At most `count` new groups; none that would leave a worker lighter than the group that was taken from it. */
 export function splitWorkers(
-  { graph, weigh }: GroupableTopology,
+  { graph, loadOf: weightOf, weigh }: GroupableTopology,
   workers: readonly PlacedWorker[],
   count: number,
 ): SplitWorkers {
@@ -45,7 +45,7 @@ export function splitWorkers(
     if (vertex === undefined) return false;
     return graph.isMovable[vertex]! && graph.graph.vertices[vertex]!.coLocationGroup === null;
   };
-  const loadOf = ([first]: ExecutorRange): number => graph.loads[vertexOf.get(first)!]!;
+  const loadOf = ([first]: ExecutorRange): number => weightOf(first);
   const groups: SlotGroup[] = [];
   while (groups.length < count) {
     const taken = takeFrom(parts, goal, isFree, loadOf, (range) => vertexOf.get(range[0])!);

@@ -16,8 +16,6 @@ export interface TopologyGraph {
   readonly routes: readonly Route[];
   /** By vertex, by subtask. */
   readonly executors: readonly (readonly PlannedExecutor[])[];
-  /** By vertex: what one subtask weighs. */
-  readonly loads: readonly number[];
   /** By vertex: may a running executor be moved? */
   readonly isMovable: readonly boolean[];
 }
@@ -68,7 +66,6 @@ export function topologyGraph({
     graph: { vertices, edges },
     routes,
     executors: ids.map((id) => byComponent.get(id)!),
-    loads: ids.map((id) => known.get(id)?.load ?? (isSystem(id, known) ? 0 : 1)),
     isMovable: ids.map((id) => known.get(id)?.isMovable ?? true),
   };
 }
