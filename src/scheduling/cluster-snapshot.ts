@@ -1,9 +1,14 @@
 /** What strategies decide from: an immutable picture of machines, topologies and what runs where. Plain data. */
 import type { ExecutorRange } from './assignment.js';
 import type { PlannedExecutor } from './executors.js';
-import type { MeasuredLoads } from './load/index.js';
 import { compareText } from './order.js';
-import type { BalanceRules, ClusterComponent, OfferedResources, PlacementRules } from './resources.js';
+import type {
+  BalanceRules,
+  ClusterComponent,
+  MeasuredLoads,
+  OfferedResources,
+  PlacementRules,
+} from './resources.js';
 
 /** A place for one worker. */
 export interface Slot {

@@ -12,7 +12,6 @@ export type {
   Placement,
   Slot,
 } from './cluster-snapshot.js';
-export type { LoadSample, MeasuredLoads } from './load/index.js';
 export { executorLoads, LoadMeter, typicalLoad } from './load/index.js';
 export type { ExecutorToDeal } from './deal-to-threads.js';
 export { dealToThreads, redealToThreads } from './deal-to-threads.js';

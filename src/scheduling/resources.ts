@@ -56,6 +56,14 @@ export interface ClusterComponent {
   readonly isMovable?: boolean;
 }
 
+/** The executors of one topology that have been measured. */
+export interface MeasuredLoads {
+  /** By first task: the part of its time in which it ran rows, from 0 to 1, smoothed. */
+  readonly byTask: ReadonlyMap<number, number>;
+  /** What an executor of weight 1 measures on average, over all topologies; 1 where nothing has been measured. */
+  readonly typical: number;
+}
+
 /** What a topology says about balance; what it does not say holds for the cluster. */
 export interface BalanceRules {
   readonly mode?: LoadBalanceMode;

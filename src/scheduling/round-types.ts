@@ -3,8 +3,8 @@ import type { ErrorRecord, LogFields, Settings } from '../base/index.js';
 import type { Assignment, ExecutorRange } from './assignment.js';
 import type { ClusterSnapshot, ClusterSupervisor, ClusterTopology } from './cluster-snapshot.js';
 import type { PlannedExecutor } from './executors.js';
-import type { MeasuredLoads } from './load/index.js';
 import type { TopologyPlan } from './plan-topology.js';
+import type { MeasuredLoads } from './resources.js';
 import type { SchedulingResult, Strategy } from './strategies/strategy.js';
 
 export interface RoundSupervisor extends ClusterSupervisor {

@@ -5,15 +5,7 @@
 import type { ClusterTopology } from '../cluster-snapshot.js';
 import { indexExecutors, NO_EXECUTOR } from '../executor-index.js';
 import type { PlannedExecutor } from '../executors.js';
-import type { ClusterComponent, LoadSource } from '../resources.js';
-
-/** The executors of one topology that have been measured. */
-export interface MeasuredLoads {
-  /** By first task: the part of its time in which it ran rows, from 0 to 1, smoothed. */
-  readonly byTask: ReadonlyMap<number, number>;
-  /** What an executor of weight 1 measures on average, over all topologies; 1 where nothing has been measured. */
-  readonly typical: number;
-}
+import type { ClusterComponent, LoadSource, MeasuredLoads } from '../resources.js';
 
 type Weighable = Pick<ClusterTopology, 'executors' | 'components' | 'balance' | 'measured'>;
 

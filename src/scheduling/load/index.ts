@@ -1,4 +1,3 @@
-export type { MeasuredLoads } from './executor-loads.js';
 export { executorLoads, typicalLoad } from './executor-loads.js';
 export type { LoadSample } from './load-meter.js';
 export { LoadMeter } from './load-meter.js';

@@ -6,8 +6,8 @@
 import { closestName, IsobarError, type Settings } from '../../base/index.js';
 import type { Assignment } from '../assignment.js';
 import { slotKey } from '../cluster-snapshot.js';
-import type { MeasuredLoads } from '../load/index.js';
 import type { TopologyPlan } from '../plan-topology.js';
+import type { MeasuredLoads } from '../resources.js';
 import type { PendingRebalance, RoundSupervisor, TopologyFacts } from '../round-types.js';
 
 export interface ImaginedTopology {
