@@ -116,6 +116,13 @@ export const SETTINGS_TABLE = {
     scope: 'cluster',
     what: 'Under `load-balance.load` `measured`: how long a change of load must last to count; after this time 63 % of it are seen. Executors are not weighed by measuring before they have been observed for as long.',
   },
+  'load-balance.classes': {
+    kind: 'strings',
+    default: ['sources', 'stateful', 'stateless'],
+    choices: ['sources', 'stateful', 'stateless'],
+    scope: 'cluster',
+    what: 'Classes of components that the strategy `balanced` spreads over machines each for itself, among placements that are equally even in total. An empty list, as in Flink: none.',
+  },
   'load-balance.spread-components': {
     kind: 'boolean',
     default: true,

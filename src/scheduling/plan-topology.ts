@@ -158,6 +158,7 @@ function clusterComponentsOf(
       resources: component.resources ?? requestOfSettings(settings, load),
       inputs: subscriptions.map(({ source, grouping }) => ({ from: source, grouping: grouping.kind })),
       isMovable: movable || (kind === 'bolt' && !stateful),
+      ...(stateful ? { isStateful: true } : {}),
       ...(slotSharingGroup === undefined ? {} : { slotSharingGroup }),
       ...(coLocationGroup === undefined ? {} : { coLocationGroup }),
       ...(load === undefined ? {} : { load }),

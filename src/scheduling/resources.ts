@@ -54,6 +54,8 @@ export interface ClusterComponent {
   readonly load?: number;
   /** May a running executor be stopped and started elsewhere? Not given: yes. */
   readonly isMovable?: boolean;
+  /** Not given: no. */
+  readonly isStateful?: boolean;
 }
 
 /** The executors of one topology that have been measured. */

@@ -26,9 +26,12 @@ export const METRICS: readonly MetricRow[] = [
   { name: '  largest', value: boundText },
   { name: '  mean', value: ({ machineLoad }) => figure(machineLoad.mean) },
   { name: '  largest / mean', value: ({ machineLoad }) => overMean(machineLoad) },
+  ...(['sources', 'stateful', 'stateless'] as const).map(
+    (name): MetricRow => ({ name: `  of ${name}`, value: ({ classLoads }) => rangeText(classLoads[name]) }),
+  ),
   {
     name: 'load per worker',
-    value: ({ workerLoad: { min, max } }) => (min === max ? figure(max) : `${figure(min)} to ${figure(max)}`),
+    value: ({ workerLoad }) => rangeText(workerLoad),
   },
   { name: '  mean', value: ({ workerLoad }) => figure(workerLoad.mean) },
   { name: '  largest / mean', value: ({ workerLoad }) => overMean(workerLoad) },
@@ -44,11 +47,15 @@ export const METRICS: readonly MetricRow[] = [
   },
 ];
 
+function rangeText({ min, max }: PlacementMetrics['machineLoad']): string {
+  return min === max ? figure(max) : `${figure(min)} to ${figure(max)}`;
+}
+
 /** `6/6`, or `17 to 18` where there are many machines. */
-function loadsText({ machines, machineLoad: { min, max } }: PlacementMetrics): string {
+function loadsText({ machines, machineLoad }: PlacementMetrics): string {
   const loads = machines.map(({ load }) => load).sort((a, b) => b - a);
   if (loads.length > 0 && loads.length <= MAX_LOADS_IN_A_ROW) return loads.map(figure).join('/');
-  return min === max ? figure(max) : `${figure(min)} to ${figure(max)}`;
+  return rangeText(machineLoad);
 }
 
 /** The largest load, and how near it is to what is possible. */

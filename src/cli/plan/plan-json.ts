@@ -57,14 +57,19 @@ export function timelineJson({ after, ...rest }: SlotTimeline): object {
   return { type: 'plan-timeline', format: FORMAT, ...rest, after: metricsJson(after) };
 }
 
-function metricsJson({ machineLoad, workerLoad, ...rest }: PlacementMetrics): object {
+function metricsJson({ machineLoad, workerLoad, classLoads, ...rest }: PlacementMetrics): object {
   const levels = ({ max, min, mean }: PlacementMetrics['machineLoad']): object => ({
     max,
     min,
     mean,
     maxOverMean: mean === 0 ? null : max / mean,
   });
-  return { ...rest, machineLoad: levels(machineLoad), workerLoad: levels(workerLoad) };
+  return {
+    ...rest,
+    machineLoad: levels(machineLoad),
+    workerLoad: levels(workerLoad),
+    classLoads: Object.fromEntries(Object.entries(classLoads).map(([name, load]) => [name, levels(load)])),
+  };
 }
 
 function topologiesJson({ topologies, snapshot, lacks }: ClusterPlan): object[] {

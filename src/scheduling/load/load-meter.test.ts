@@ -55,6 +55,7 @@ function play({ busy, noise, minutes }: Course, seed: number, isSmoothed = true)
     mode: 'tasks',
     improves: true,
     fairShares: true,
+    classes: ['sources', 'stateful', 'stateless'],
     spreadsComponents: true,
     keepsNeighbours: true,
     moveBudget: 4,

@@ -1,6 +1,7 @@
 /** A placement in numbers: what each machine carries, how evenly, and how far its rows travel. */
 import { largestLoadBound } from '../balance/index.js';
 import type { ClusterSnapshot } from '../cluster-snapshot.js';
+import { classOf, type ComponentClass } from '../component-classes.js';
 import { executorLoads } from '../load/index.js';
 import { useOfSupervisors } from '../resource-use.js';
 import { type Traffic, trafficCost } from './traffic-cost.js';
@@ -38,6 +39,8 @@ export interface PlacementMetrics {
   readonly executors: number;
   /** Over all machines. */
   readonly machineLoad: Levels;
+  /** Over all machines, of the executors of each class. */
+  readonly classLoads: Readonly<Record<ComponentClass, Levels>>;
   /** No placement of the same workers on these machines has a smaller largest load. */
   readonly lowestMaxLoad: number;
   /** Over all workers. */
@@ -97,11 +100,34 @@ export function placementMetrics(snapshot: ClusterSnapshot): PlacementMetrics {
     workers: workerLoads.length,
     executors: machines.reduce((sum, { executors }) => sum + executors, 0),
     machineLoad: levels(machines.map(({ load }) => load)),
+    classLoads: {
+      sources: classLevels(snapshot, 'sources'),
+      stateful: classLevels(snapshot, 'stateful'),
+      stateless: classLevels(snapshot, 'stateless'),
+    },
     lowestMaxLoad,
     workerLoad: levels(workerLoads),
     components: componentSpread(snapshot),
     traffic: trafficCost(snapshot),
   };
+}
+
+function classLevels({ supervisors, topologies, placement }: ClusterSnapshot, name: ComponentClass): Levels {
+  const loads = new Map(supervisors.map(({ id }) => [id, 0]));
+  for (const topology of topologies) {
+    const { components = [], executors } = topology;
+    const ids = new Set(components.filter((one) => classOf(one) === name).map(({ id }) => id));
+    if (ids.size === 0) continue;
+    const loadOf = executorLoads(topology);
+    const members = new Set(
+      executors.filter(({ component }) => ids.has(component)).map(({ range }) => range[0]),
+    );
+    for (const { supervisor, executors: ranges } of placement.get(topology.id) ?? []) {
+      for (const [first] of ranges)
+        if (members.has(first)) loads.set(supervisor, (loads.get(supervisor) ?? 0) + loadOf(first));
+    }
+  }
+  return levels([...loads.values()]);
 }
 
 function componentSpread({

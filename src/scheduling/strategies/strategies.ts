@@ -1,5 +1,6 @@
 /** All strategies by the name that operators use for them. What a strategy needs to know comes from the cluster's settings. */
 import { closestName, IsobarError, type Settings } from '../../base/index.js';
+import { COMPONENT_CLASSES } from '../component-classes.js';
 import { balancedStrategy } from './balanced/balanced.js';
 import { type DefaultOptions, defaultStrategy } from './default/default.js';
 import { evenStrategy } from './even/even.js';
@@ -26,6 +27,9 @@ const STRATEGIES: ReadonlyMap<string, (settings: Settings) => Strategy> = new Ma
         mode: 'tasks',
         improves: isOn(settings, 'load-balance.improvement', 'flink'),
         fairShares: isOn(settings, 'scheduling.fair-shares', 'flink'),
+        classes: settings['scheduling.compatibility'].includes('flink')
+          ? []
+          : COMPONENT_CLASSES.filter((name) => settings['load-balance.classes'].includes(name)),
         spreadsComponents: isOn(settings, 'load-balance.spread-components', 'flink'),
         keepsNeighbours: isOn(settings, 'load-balance.keep-neighbours', 'flink'),
         moveBudget: settings['scheduling.moves-per-round'],

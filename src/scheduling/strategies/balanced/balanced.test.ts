@@ -13,6 +13,7 @@ const TASKS: BalancedOptions = {
   mode: 'tasks',
   improves: true,
   fairShares: true,
+  classes: ['sources', 'stateful', 'stateless'],
   spreadsComponents: true,
   keepsNeighbours: true,
   moveBudget: Infinity,
@@ -250,7 +251,13 @@ describe('the strategy balanced', () => {
   });
 
   describe('among placements that are equally even', () => {
-    const PLAIN: BalancedOptions = { ...TASKS, spreadsComponents: false, keepsNeighbours: false };
+    const PLAIN: BalancedOptions = {
+      ...TASKS,
+      classes: [],
+      spreadsComponents: false,
+      keepsNeighbours: false,
+    };
+    const CLASSES: BalancedOptions = { ...PLAIN, classes: ['sources', 'stateful', 'stateless'] };
     const SPREAD: BalancedOptions = { ...PLAIN, spreadsComponents: true };
     const NEAR: BalancedOptions = { ...PLAIN, keepsNeighbours: true };
 
@@ -273,6 +280,33 @@ describe('the strategy balanced', () => {
       expect(machineLoads(cluster, spread.placement)).toEqual(
         machineLoads(cluster, balancedStrategy(PLAIN)(cluster).placement),
       );
+    });
+
+    it('takes one in which sources are on different machines, whichever component they are of', () => {
+      const names = ['s1', 's2', 'b1', 'b2'];
+      const mixed: ClusterTopology = {
+        ...topologyOf('t', { s1: 1, s2: 1, b1: 1, b2: 1 }),
+        workers: 4,
+        components: names.map((name) => ({
+          id: name,
+          kind: name.startsWith('s') ? 'spout' : 'bolt',
+          isStateful: name === 'b1',
+          resources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 },
+          slotSharingGroup: name,
+        })),
+      };
+      const cluster = clusterOf([3, 3], [topologyOf('a', { z: 1 }), mixed, topologyOf('u', { z: 1 })]);
+      const sources = mixed.executors.filter(({ component }) => component.startsWith('s'));
+      const machinesOf = (options: BalancedOptions): Set<string | undefined> => {
+        const workers = balancedStrategy(options)(cluster).placement.get('t')!;
+        return new Set(
+          sources.map(
+            ({ range }) =>
+              workers.find(({ executors }) => executors.some(([first]) => first === range[0]))?.supervisor,
+          ),
+        );
+      };
+      expect(machinesOf(CLASSES).size).toBe(2);
     });
 
     it('costs neither load nor moves, at the start or when machines go and come, and is never worse in what it is for', () => {
@@ -304,7 +338,7 @@ describe('the strategy balanced', () => {
             for (const cluster of isShort(start) ? [] : [start, ...(isShort(second) ? [] : [second])]) {
               const plain = balancedStrategy(PLAIN)(cluster);
               const loads = machineLoads(cluster, plain.placement);
-              for (const options of [SPREAD, NEAR, TASKS]) {
+              for (const options of [CLASSES, SPREAD, NEAR, TASKS]) {
                 const own = balancedStrategy(options)(cluster);
                 check(cluster, own);
                 const ownLoads = machineLoads(cluster, own.placement);
@@ -316,9 +350,10 @@ describe('the strategy balanced', () => {
               }
               const spread = squares(topologies, balancedStrategy(SPREAD)(cluster).placement);
               expect(spread).toBeLessThanOrEqual(squares(topologies, plain.placement));
-              expect(squares(topologies, balancedStrategy(TASKS)(cluster).placement)).toBeLessThanOrEqual(
-                spread,
-              );
+              const byClass = classSquares(topologies, balancedStrategy(CLASSES)(cluster).placement);
+              expect(byClass).toBeLessThanOrEqual(classSquares(topologies, plain.placement));
+              const full = balancedStrategy(TASKS)(cluster).placement;
+              expect(classSquares(topologies, full)).toBeLessThanOrEqual(byClass);
               const near = { ...cluster, placement: balancedStrategy(NEAR)(cluster).placement };
               const cost = trafficCost({ ...cluster, placement: plain.placement }).cost;
               expect(trafficCost(near).cost).toBeLessThanOrEqual(cost + 1e-9);
@@ -387,6 +422,25 @@ function squares(topologies: readonly ClusterTopology[], placement: ClusterSnaps
     for (const count of counts.values()) sum += count * count;
   }
   return sum;
+}
+
+/** The sum over machines and over sources and other components of the square of how many executors are there. */
+function classSquares(
+  topologies: readonly ClusterTopology[],
+  placement: ClusterSnapshot['placement'],
+): number {
+  const counts = new Map<string, number>();
+  for (const { id, executors, components = [] } of topologies) {
+    const kinds = new Map(components.map(({ id: name, kind }) => [name, kind]));
+    const kindOf = new Map(executors.map(({ range, component }) => [range[0], kinds.get(component)]));
+    for (const worker of placement.get(id) ?? []) {
+      for (const [first] of worker.executors) {
+        const key = `${kindOf.get(first) ?? ''} ${worker.supervisor}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+    }
+  }
+  return [...counts.values()].reduce((sum, count) => sum + count * count, 0);
 }
 
 function movedExecutors(before: ClusterSnapshot['placement'], after: ClusterSnapshot['placement']): number {

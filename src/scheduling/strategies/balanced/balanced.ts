@@ -315,7 +315,7 @@ class BalancedRound {
     if (exchanges > 0) {
       const [what, whose] = exchanges === 1 ? ['exchange', 'was'] : ['exchanges', 'were'];
       this.#notes.push(
-        `${exchanges} ${what} of workers between machines ${whose} made at no cost in load: ${this.#wishes().join(', ')}.`,
+        `${exchanges} ${what} of workers between machines ${whose} made at no cost in load: ${this.#wishes().join('; ')}.`,
       );
     }
     if (reachable.max < spread.max || reachable.min > spread.min) {
@@ -327,8 +327,9 @@ class BalancedRound {
 
   /** What workers are arranged by beside load. */
   #wishes(): readonly string[] {
-    const { spreadsComponents, keepsNeighbours } = this.#options;
+    const { classes, spreadsComponents, keepsNeighbours } = this.#options;
     return [
+      ...(classes.length > 0 ? [`${classes.join(', ')} are balanced each for itself`] : []),
       ...(spreadsComponents ? ['each component is spread'] : []),
       ...(keepsNeighbours ? ['components that send each other rows are kept near'] : []),
     ];

@@ -1,6 +1,6 @@
 /**
- * What workers that weigh the same are told apart by: executors of one component go to different machines, and components that
- * exchange rows to the same one. Neither costs load or moves.
+ * What workers that weigh the same are told apart by: classes of components are balanced each for itself, executors of one
+ * component go to different machines, and components that exchange rows to the same one. None of it costs load or moves.
  */
 import {
   type Amounts,
@@ -11,9 +11,12 @@ import {
   NearNeighbours,
 } from '../../balance/index.js';
 import type { ExecutorRange } from '../../assignment.js';
+import type { ComponentClass } from '../../component-classes.js';
 import type { GroupableTopology } from './slot-groups.js';
 
 export interface ArrangingOptions {
+  /** Classes of components whose load is spread over machines each for itself. */
+  readonly classes: readonly ComponentClass[];
   /** Executors of one component on as many machines as possible. */
   readonly spreadsComponents: boolean;
   /** Executors that send each other rows on one machine, else in one rack. */
@@ -42,11 +45,15 @@ export function arrangeWorkers(
   workers: readonly WorkerToArrange[],
   fixedMachines: readonly number[],
   rackOf: Int32Array,
-  { spreadsComponents, keepsNeighbours }: ArrangingOptions,
+  { classes, spreadsComponents, keepsNeighbours }: ArrangingOptions,
 ): ArrangedWorkers {
   const machineOf = Int32Array.from([...arrangement.assigned, ...fixedMachines]);
   const contents = new Contents();
   const objectives = [];
+  if (classes.length > 0) {
+    const loads = workers.map((worker) => contents.loads(worker, classes));
+    objectives.push(new EvenAmounts(rackOf.length, loads, machineOf));
+  }
   if (spreadsComponents) {
     const counts = workers.map((worker) => contents.counts(worker));
     objectives.push(new EvenAmounts(rackOf.length, counts, machineOf));
@@ -63,6 +70,17 @@ class Contents {
   readonly #first = new Map<GroupableTopology, { readonly component: number; readonly edge: number }>();
   #components = 0;
   #edges = 0;
+
+  /** Load by class, in order of `classes`. */
+  loads({ topology, executors }: WorkerToArrange, classes: readonly ComponentClass[]): Amounts {
+    const sums = classes.map(() => 0);
+    for (const [first] of executors) {
+      const name = topology.graph.classes[topology.vertexOf(first)];
+      const index = name === undefined ? -1 : classes.indexOf(name);
+      if (index >= 0) sums[index]! += topology.loadOf(first);
+    }
+    return sums.flatMap((load, index) => (load === 0 ? [] : [[index, load] as const]));
+  }
 
   /** Executors by user component. */
   counts({ topology, executors }: WorkerToArrange): Amounts {

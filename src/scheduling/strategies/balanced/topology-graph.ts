@@ -3,6 +3,7 @@
  * come last, so that they change nothing for the others; where they have no load they need no slot of their own.
  */
 import type { ClusterTopology } from '../../cluster-snapshot.js';
+import { classOf, type ComponentClass } from '../../component-classes.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
 import type { ClusterComponent, ComponentEdge } from '../../resources.js';
@@ -16,6 +17,8 @@ export interface TopologyGraph {
   readonly routes: readonly Route[];
   /** By vertex, by subtask. */
   readonly executors: readonly (readonly PlannedExecutor[])[];
+  /** By vertex; undefined: of none. */
+  readonly classes: readonly (ComponentClass | undefined)[];
   /** By vertex: may a running executor be moved? */
   readonly isMovable: readonly boolean[];
 }
@@ -66,6 +69,10 @@ export function topologyGraph({
     graph: { vertices, edges },
     routes,
     executors: ids.map((id) => byComponent.get(id)!),
+    classes: ids.map((id) => {
+      const component = known.get(id);
+      return component === undefined ? undefined : classOf(component);
+    }),
     isMovable: ids.map((id) => known.get(id)?.isMovable ?? true),
   };
 }
