@@ -249,7 +249,8 @@ export const ERROR_TABLE = {
   // ── daemons ──
   STATE_DIRECTORY_UNUSABLE: {
     when: 'The state directory cannot be created, read or written (rights, full disk, not a directory).',
-    action: 'Fix the rights or free space, or choose another directory with --state.',
+    action:
+      'Fix the rights or free space, or choose another directory with --state, with --directory of `isobar dev`, or with ISOBAR_HOME.',
   },
   STATE_DIRECTORY_OWNED: {
     when: 'Another running process (a coordinator, a supervisor, a keeper) owns the directory.',
@@ -408,6 +409,11 @@ export const ERROR_TABLE = {
     retryable: true,
   },
   USAGE: { when: 'The command line is not understood.', action: 'See isobar --help.' },
+  OUTPUT_LOST: {
+    when: "Lines that a topology's code printed were lost: more was printed than its log keeps before `isobar run` had shown it, or the log could not be written.",
+    action:
+      'Print less, or raise `log.max-file-bytes` and `log.files`; free space if the disk is full. Results belong into a bolt that writes them.',
+  },
   OUTPUT_UNWRITABLE: {
     when: 'What the command printed could not be written, for another reason than a closed pipe.',
     action: 'Free space, or send the output elsewhere; the topology itself was drained.',

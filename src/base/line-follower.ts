@@ -1,6 +1,7 @@
 /**
- * Reads text files that grow: whole lines, each once. A file is known by its inode, so that renaming it loses and repeats
- * nothing; one that has become shorter is read from its beginning.
+ * Reads text files that grow: whole lines, each once. A file is known by its inode and how it begins, so that renaming it
+ * loses and repeats nothing, and a new file that was given the inode of a removed one is read from its beginning; so is one
+ * that has become shorter.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
@@ -8,10 +9,17 @@ import { StringDecoder } from 'node:string_decoder';
 const CHUNK_BYTES = 65_536;
 /** A line without end is cut here. */
 const MAX_LINE_LENGTH = 1_048_576;
+/** A file is known by so much of its beginning: a log record's time and text. */
+const HEAD_BYTES = 256;
+
+/** `continued`: it was read before. `new`: this was its first reading. `absent`: there is no such file. */
+export type FollowedFile = 'continued' | 'new' | 'absent';
 
 interface Followed {
   readonly source: string;
   offset: number;
+  /** Its first bytes, as many as were there when it was last read. */
+  head: Buffer;
   readonly decoder: StringDecoder;
   partial: string;
 }
@@ -27,20 +35,26 @@ export class LineFollower {
   }
 
   /** Hands out what has been written to a file since the last call; one that is not there is left out. */
-  read(path: string, source: string): void {
+  read(path: string, source: string): FollowedFile {
     let file: number;
     try {
       file = openSync(path, 'r');
     } catch {
       // Renamed in between; it is found under its new name.
-      return;
+      return 'absent';
     }
     try {
       const { ino, size } = fstatSync(file);
-      const followed = this.#followed(source, ino, size);
+      const head = Buffer.alloc(HEAD_BYTES);
+      const headBytes = readSync(file, head, 0, HEAD_BYTES, 0);
+      const key = `${source} ${ino}`;
+      const known = this.#files.get(key);
+      const isKnown = known !== undefined && known.offset <= size && beginsWith(head, known.head);
+      const followed = isKnown ? known : this.#begin(key, source, 0);
+      followed.head = head.subarray(0, headBytes);
       for (;;) {
         const bytes = readSync(file, this.#chunk, 0, CHUNK_BYTES, followed.offset);
-        if (bytes === 0) return;
+        if (bytes === 0) return isKnown ? 'continued' : 'new';
         followed.offset += bytes;
         this.#take(followed, followed.decoder.write(this.#chunk.subarray(0, bytes)));
       }
@@ -51,7 +65,7 @@ export class LineFollower {
 
   /** What lies before `offset` in the file of that inode has been read by somebody else. */
   goOn(source: string, inode: number, offset: number): void {
-    this.#followed(source, inode, Infinity).offset = offset;
+    this.#begin(`${source} ${inode}`, source, offset);
   }
 
   /** The last lines that have no end. */
@@ -63,11 +77,9 @@ export class LineFollower {
     }
   }
 
-  #followed(source: string, inode: number, size: number): Followed {
-    const key = `${source} ${inode}`;
-    const known = this.#files.get(key);
-    if (known !== undefined && known.offset <= size) return known;
-    const followed: Followed = { source, offset: 0, decoder: new StringDecoder('utf8'), partial: '' };
+  #begin(key: string, source: string, offset: number): Followed {
+    const head = Buffer.alloc(0);
+    const followed: Followed = { source, offset, head, decoder: new StringDecoder('utf8'), partial: '' };
     this.#files.set(key, followed);
     return followed;
   }
@@ -81,4 +93,8 @@ export class LineFollower {
       followed.partial = '';
     }
   }
+}
+
+function beginsWith(bytes: Buffer, head: Buffer): boolean {
+  return bytes.subarray(0, head.length).equals(head);
 }

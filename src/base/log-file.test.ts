@@ -92,6 +92,7 @@ describe('a log file', () => {
     const log = open({ path: join(directory, 'gone', 'a.log') });
     log.write('one\n');
     expect([log.dropped, existsSync(join(directory, 'gone'))]).toEqual([1, false]);
+    expect([log.unwritten, log.lastFailure]).toEqual([1, 'ENOENT']);
     mkdirSync(join(directory, 'gone'));
     log.write('two\n');
     expect(log.dropped).toBe(2);

@@ -8,6 +8,7 @@
  * G2  A log that cannot be written (full disk, no rights) ends nobody: records are dropped and counted, and it is tried again.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { getSystemErrorName } from 'node:util';
 import type { Settings } from './settings.js';
 
 export interface LogFileOptions {
@@ -30,7 +31,11 @@ const S_LOCK = 0;
 const S_RENAMES = 1;
 const S_BYTES = 2;
 const S_DROPPED = 3;
-const SHARED_WORDS = 4;
+/** Of those dropped, the ones that could not be written. */
+const S_UNWRITTEN = 4;
+/** Of the last failure: the number of the system's error, negative; 0: none that has one. */
+const S_ERROR = 5;
+const SHARED_WORDS = 6;
 
 const RETRY_MS = 1000;
 /** A thread that was ended in the middle of a rename must not stop the others for longer. */
@@ -84,6 +89,17 @@ export class LogFile {
     return Atomics.load(this.#shared, S_DROPPED) >>> 0;
   }
 
+  /** Of those, the ones that could not be written: the disk is full, or the rights are missing. */
+  get unwritten(): number {
+    return Atomics.load(this.#shared, S_UNWRITTEN) >>> 0;
+  }
+
+  /** Why the last that failed could not be written: the system's name for it, such as `ENOSPC`; null: not known. */
+  get lastFailure(): string | null {
+    const number = Atomics.load(this.#shared, S_ERROR);
+    return number < 0 ? getSystemErrorName(number) : null;
+  }
+
   /** Writes a record: one line with its break. Never throws. */
   write(line: string): void {
     const nowMs = this.#nowMs();
@@ -92,7 +108,9 @@ export class LogFile {
       return;
     }
     if (this.#untold > 0 && this.#put(droppedRecord(this.#untold), nowMs)) this.#untold = 0;
-    if (!this.#put(line, nowMs)) this.#drop();
+    if (this.#put(line, nowMs)) return;
+    this.#drop();
+    Atomics.add(this.#shared, S_UNWRITTEN, 1);
   }
 
   close(): void {
@@ -127,8 +145,9 @@ export class LogFile {
       Atomics.add(this.#shared, S_BYTES, written);
       this.#isTorn = written < bytes.length;
       return !this.#isTorn;
-    } catch {
+    } catch (error) {
       // Told by the count, and by the file once it can be written again.
+      Atomics.store(this.#shared, S_ERROR, (error as NodeJS.ErrnoException).errno ?? 0);
       this.#failedUntilMs = nowMs + RETRY_MS;
       this.close();
       return false;

@@ -86,6 +86,7 @@ export function summaryLine(end: RunEnd, atMs: number): object {
     rowsPerSecond: rateOf(end),
     everyRowAcked: isEveryRowAcked,
     outputMayBeMissing: componentsWithLostOutput(status),
+    printedLinesLost: end.isOutputLost,
     spoutsStillThrowing: throwingSpouts(end),
     accounts,
     totals: status.totals,

@@ -6,15 +6,18 @@ import { OutputTail } from './output-tail.js';
 
 let directory: string;
 let seen: string[];
+let lost: string[];
 let tail: OutputTail;
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'isobar-tail-'));
   seen = [];
+  lost = [];
   tail = new OutputTail({
     supervisorDirectory: directory,
     topologyId: 'words-1-99',
     onLine: (worker, line) => seen.push(`${worker} ${line}`),
+    onLost: (worker, { details }) => lost.push(`${worker} ${details.found}`),
   });
 });
 afterEach(() => rmSync(directory, { recursive: true }));
@@ -72,8 +75,42 @@ describe('OutputTail', () => {
       file('words-1-99-6700', 'worker.log'),
       `${records.map((one) => JSON.stringify(one)).join('\n')}\n{"output":"log","msg":"cu\n`,
     );
-    tail.poll();
+    expect(tail.poll()).toBe(3);
+    expect(tail.poll()).toBe(0);
     expect(seen).toEqual(['6700 one', '6700 two', '6700 ']);
+  });
+
+  it('notices that logs came and went between two looks, and nothing while one is left that it knows', () => {
+    const path = file('words-1-99-6700', 'worker.log');
+    const print = (msg: string): void => appendFileSync(path, `${JSON.stringify({ output: 'log', msg })}\n`);
+    print('a');
+    tail.poll();
+    print('b');
+    renameSync(path, `${path}.1`);
+    print('c');
+    tail.poll();
+    expect(lost).toEqual([]);
+    print('d');
+    rmSync(`${path}.1`);
+    renameSync(path, `${path}.1`);
+    print('e');
+    tail.poll();
+    expect(lost).toEqual([]);
+    rmSync(`${path}.1`);
+    rmSync(path);
+    print('g');
+    tail.poll();
+    expect(seen).toEqual(['a', 'b', 'c', 'd', 'e', 'g'].map((text) => `6700 ${text}`));
+    expect(lost).toEqual(['6700 a full log that was removed before all of it had been shown']);
+    rmSync(path);
+    tail.poll();
+    expect(lost).toHaveLength(1);
+  });
+
+  it('says that a log dropped records', () => {
+    writeFileSync(file('words-1-99-6700', 'worker.log'), '{"level":40,"count":7,"msg":"log.dropped"}\n');
+    tail.poll();
+    expect(lost).toEqual(['6700 a log that could not be written']);
   });
 
   it('leaves other topologies and other files alone', () => {

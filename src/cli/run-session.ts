@@ -4,7 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ClusterStatus, SubmitRequest, SubmitResult, TopologyStatus } from '../api/index.js';
+import type {
+  ClusterStatus,
+  SubmitRequest,
+  SubmitResult,
+  TopologyStatus,
+  TopologyTotals,
+} from '../api/index.js';
 import {
   compileSettings,
   errorKind,
@@ -13,6 +19,7 @@ import {
   systemClock,
   toErrorRecord,
 } from '../base/index.js';
+import { isTerminal } from '../coordination/index.js';
 import { planTopology } from '../scheduling/index.js';
 import {
   type LocalCluster,
@@ -63,6 +70,9 @@ const CALM_MS = 1000;
 const STILL_MS = 3000;
 /** A costly look is followed by a rest in proportion. */
 const RESTS_PER_LOOK = 4;
+/** A topology that has printed so much since the last look is read again after so long: its logs keep only so much. */
+const MANY_LINES = 500;
+const READ_AGAIN_MS = 20;
 const LONGEST_REST_MS = 3000;
 /** After a forced end, what is still to be read is read for this long. */
 const SETTLE_MS = 3000;
@@ -107,6 +117,8 @@ class Session {
   readonly #startedMs = systemClock.nowMs();
   #history: History = EMPTY_HISTORY;
   #drain: Drain | null = null;
+  #aliveTotals: TopologyTotals | null = null;
+  #isOutputLost = false;
   #seenMs = Infinity;
   #submittedMs = Infinity;
   /** Totals that were last seen to change, as text, and when. */
@@ -206,11 +218,13 @@ class Session {
       supervisorDirectory: this.#cluster.directory.supervisorDirectory,
       topologyId,
       onLine: (worker, line) => this.#display.output(worker, line),
+      onLost: (_worker, fault) => this.#tellLostOutput(fault),
     });
     for (;;) {
       const lookedMs = systemClock.nowMs();
       const status = await this.#look(topologyId);
-      tail.poll();
+      const lookMs = systemClock.nowMs() - lookedMs;
+      const lines = tail.poll();
       if (status !== undefined) {
         this.#showProblems(status);
         const view = buildView(this.#history);
@@ -225,7 +239,7 @@ class Session {
         if (force.aborted) return this.#forceEnd(topologyId, name, tail, status);
         if (drain.aborted && this.#drain === null) await this.#askToDrain(name, status);
       }
-      await this.#rest(status, systemClock.nowMs() - lookedMs);
+      await this.#rest(status, lookMs, lines >= MANY_LINES ? tail : null);
     }
   }
 
@@ -252,7 +266,20 @@ class Session {
       );
     }
     this.#history = addStatus(this.#history, cluster, topologyId);
+    if (status !== undefined) this.#note(status);
     return status;
+  }
+
+  /** What the last status, when all workers have ended, cannot tell any more. */
+  #note({ phase, totals, errors }: TopologyStatus): void {
+    if (!isTerminal(phase)) this.#aliveTotals = totals;
+    if (errors.some(({ error }) => error.code === 'OUTPUT_LOST')) this.#isOutputLost = true;
+  }
+
+  #tellLostOutput(fault: IsobarError): void {
+    if (this.#isOutputLost) return;
+    this.#isOutputLost = true;
+    this.#display.problem({ component: '', task: 0, error: toErrorRecord(fault), count: 1 });
   }
 
   async #askToDrain(name: string, status: TopologyStatus): Promise<void> {
@@ -296,6 +323,8 @@ class Session {
     const nowMs = systemClock.nowMs();
     return {
       status,
+      aliveTotals: this.#aliveTotals,
+      isOutputLost: this.#isOutputLost,
       isForced,
       drain: this.#drain,
       durationMs: nowMs - this.#submittedMs,
@@ -321,8 +350,11 @@ class Session {
     }
   }
 
-  /** @param lookMs what the last look has taken: a status of very many tasks must not keep the daemon from its work */
-  async #rest(status: TopologyStatus | undefined, lookMs: number): Promise<void> {
+  /**
+   * @param lookMs what the last look has taken: a status of very many tasks must not keep the daemon from its work
+   * @param loud read meanwhile as well; null: little is printed
+   */
+  async #rest(status: TopologyStatus | undefined, lookMs: number, loud: OutputTail | null): Promise<void> {
     const { drain, force, refreshMs } = this.#controls;
     const isYoung = systemClock.nowMs() - this.#startedMs < BRISK_TIME_MS;
     const isEnding = status !== undefined && status.phase.kind !== 'active';
@@ -333,8 +365,18 @@ class Session {
     const restMs = Math.max(wantedMs, Math.min(RESTS_PER_LOOK * lookMs, LONGEST_REST_MS));
     const waiting = [drain, force].filter((signal) => !signal.aborted);
     const signal = waiting.length === 0 ? undefined : AbortSignal.any(waiting);
+    const untilMs = systemClock.nowMs() + restMs;
     try {
-      await pause(restMs, undefined, signal === undefined ? {} : { signal });
+      for (let isLoud = loud !== null; ; ) {
+        const leftMs = untilMs - systemClock.nowMs();
+        if (leftMs <= 0) return;
+        await pause(
+          isLoud ? Math.min(READ_AGAIN_MS, leftMs) : leftMs,
+          undefined,
+          signal === undefined ? {} : { signal },
+        );
+        if (isLoud) isLoud = (loud?.poll() ?? 0) > 0;
+      }
     } catch {
       // Woken by a signal: the next look acts on it.
       return;

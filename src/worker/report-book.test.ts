@@ -21,6 +21,25 @@ describe('ReportBook', () => {
     ]);
   });
 
+  it('counts records that could not be written, and says nothing anew while there are no more', () => {
+    const book = new ReportBook();
+    const log = (unwritten: number) => ({ unwritten, lastFailure: 'ENOSPC', path: '/w/worker.log' });
+    book.setUnwrittenRecords(log(0), 1);
+    expect(book.errors).toEqual([]);
+    book.setUnwrittenRecords(log(3), 2);
+    book.setUnwrittenRecords(log(5), 3);
+    book.setUnwrittenRecords(log(5), 4);
+    expect(book.errors).toMatchObject([
+      {
+        component: '',
+        count: 5,
+        firstMs: 2,
+        lastMs: 3,
+        error: { code: 'OUTPUT_LOST', details: { found: 'ENOSPC' } },
+      },
+    ]);
+  });
+
   it('stays bounded when every error is another one', () => {
     const book = new ReportBook();
     for (let i = 0; i < 1000; i++) book.addError(error(String(i)), i);

@@ -1,5 +1,5 @@
 /** What a worker keeps for its heartbeats beyond counters: errors, lost states, dead-letter files. Bounded. */
-import { errorKind } from '../base/index.js';
+import { type ErrorRecord, errorKind, type LogFile } from '../base/index.js';
 import type { LongCall, LostState, OldestPending, ReportedError } from '../coordination/index.js';
 import type { ThreadError } from './thread-messages.js';
 
@@ -34,6 +34,25 @@ export class ReportBook {
     const ofComponent = [...this.#errors].filter(([, { component }]) => component === error.component);
     const [oldest] = ofComponent;
     if (oldest !== undefined && ofComponent.length > MAX_ERRORS_OF_COMPONENT) this.#errors.delete(oldest[0]);
+  }
+
+  /** Records of the worker's log that could not be written so far, what user code printed among them. */
+  setUnwrittenRecords(log: Pick<LogFile, 'unwritten' | 'lastFailure' | 'path'>, wallMs: number): void {
+    const count = log.unwritten;
+    const error: ErrorRecord = {
+      code: 'OUTPUT_LOST',
+      message: "records of a worker's log, what was printed among them, could not be written",
+      details: {
+        expected: 'a log that can be written',
+        ...(log.lastFailure === null ? {} : { found: log.lastFailure }),
+        where: log.path,
+      },
+    };
+    const key = errorKind('', error);
+    const before = this.#errors.get(key);
+    if (count === (before?.count ?? 0)) return;
+    const firstMs = before?.firstMs ?? wallMs;
+    this.#errors.set(key, { component: '', task: 0, error, count, firstMs, lastMs: wallMs });
   }
 
   addLostState(lost: LostState): void {

@@ -255,6 +255,8 @@ export class WorkerProcess {
     const tasks = assignment?.tasks ?? [];
     const stuckMs = this.#settings['worker.stuck-warning'];
     const cpu = process.cpuUsage();
+    const { log } = this.#options;
+    this.#book.setUnwrittenRecords(log, this.#clock.wallMs());
     return {
       workerId: this.#launch.workerId,
       topologyId: this.#launch.topologyId,
@@ -283,7 +285,7 @@ export class WorkerProcess {
       oldestPending: this.#book.oldestPending,
       deadLetterFiles: this.#book.deadLetterFiles,
       isIdle: this.#isIdle(),
-      droppedLogRecords: this.#options.log.dropped,
+      droppedLogRecords: log.dropped,
     };
   }
 

@@ -16,6 +16,7 @@ import type { RunEnd } from '../view/report.js';
 import type { ProblemView, RunView } from '../view/view.js';
 import type { Warning } from '../view/warnings.js';
 import type { Display, TextStream } from './display.js';
+import { LineBatch } from './line-batch.js';
 
 const PERIOD_MS = 1000;
 /** Polls are not exact; a line that is due in a moment is due. */
@@ -31,10 +32,12 @@ export interface JsonDisplayOptions {
 
 export class JsonDisplay implements Display {
   readonly #options: JsonDisplayOptions;
+  readonly #lines: LineBatch;
   #lineMs = -Infinity;
 
   constructor(options: JsonDisplayOptions) {
     this.#options = options;
+    this.#lines = new LineBatch(options.out);
   }
 
   preparing(): void {
@@ -79,10 +82,10 @@ export class JsonDisplay implements Display {
   }
 
   close(): void {
-    // Nothing is held.
+    this.#lines.flush();
   }
 
   #line(line: object): void {
-    this.#options.out.write(`${JSON.stringify(line)}\n`);
+    this.#lines.add(JSON.stringify(line));
   }
 }

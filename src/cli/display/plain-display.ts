@@ -7,6 +7,7 @@ import { plainLine } from '../view/screen.js';
 import type { ProblemView, RunView } from '../view/view.js';
 import type { Warning } from '../view/warnings.js';
 import type { Display, TextStream } from './display.js';
+import { LineBatch } from './line-batch.js';
 
 const LINE_PERIOD_MS = 5000;
 const REPORT_WIDTH = 120;
@@ -24,11 +25,13 @@ export interface PlainDisplayOptions {
 
 export class PlainDisplay implements Display {
   readonly #options: PlainDisplayOptions;
+  readonly #printed: LineBatch;
   #lineMs = -Infinity;
   #phase = '';
 
   constructor(options: PlainDisplayOptions) {
     this.#options = options;
+    this.#printed = new LineBatch(options.out);
   }
 
   preparing(what: string): void {
@@ -50,11 +53,12 @@ export class PlainDisplay implements Display {
   }
 
   output(_worker: string, line: string): void {
-    this.#options.out.write(`${line}\n`);
+    this.#printed.add(line);
   }
 
   problem(problem: ProblemView): void {
     const { err, place, colors } = this.#options;
+    this.#printed.flush();
     err.write(`${problemText(problem, place, colors)}\n`);
   }
 
@@ -68,6 +72,7 @@ export class PlainDisplay implements Display {
 
   end(end: RunEnd): void {
     const { out, err, quiet } = this.#options;
+    this.#printed.flush();
     if (!quiet) out.write(`\n${renderReport(end, REPORT_WIDTH).join('\n')}\n`);
     else {
       err.write(
@@ -85,15 +90,18 @@ export class PlainDisplay implements Display {
 
   failure(error: ErrorRecord): void {
     const { err, place, colors } = this.#options;
+    this.#printed.flush();
     err.write(`${errorText(error, place, colors)}\n`);
   }
 
   close(): void {
-    // Nothing is held.
+    this.#printed.flush();
   }
 
   #say(text: string): void {
-    if (!this.#options.quiet) this.#options.err.write(`${text}\n`);
+    if (this.#options.quiet) return;
+    this.#printed.flush();
+    this.#options.err.write(`${text}\n`);
   }
 }
 

@@ -27,7 +27,16 @@ function endOf(
     components: [component('lines', 'spout', { ...totals })],
     ...parts,
   });
-  return { status, durationMs: 2000, totalMs: 3500, drain: null, isForced: false, ...end };
+  return {
+    status,
+    aliveTotals: null,
+    isOutputLost: false,
+    durationMs: 2000,
+    totalMs: 3500,
+    drain: null,
+    isForced: false,
+    ...end,
+  };
 }
 
 const claims = (end: RunEnd): string => renderReport(end, 120).join('\n');
@@ -93,12 +102,40 @@ describe('what a run comes to', () => {
       'Drained: 40 rows completed since the last report before the signal, 0 failed, 0 left (40 were pending in it).',
     );
     expect([outcomeOf(drained), exitCodeOf(drained)]).toEqual(['drained', 0]);
-    const late = endOf({ emitted: 100, acked: 70, pending: 30 }, { phase: { kind: 'stopped' } }, { drain });
+    const late = endOf({ emitted: 100, acked: 70 }, { phase: { kind: 'stopped' } }, { drain });
     expect(drainSentence(late)).toContain(
       '10 rows completed since the last report before the signal, 0 failed, 30 left',
     );
     expect([outcomeOf(late), exitCodeOf(late)]).toEqual(['drain-timeout', 1]);
     expect(claims(late)).toContain('Of 100 rows: 70 acked, 30 not acked.');
+  });
+
+  it('tells rows that the end cut off from those that were gone before, though nobody says any more what was pending', () => {
+    // Of 1,000 rows 4 were given up and 6 read again; 40 were pending, and 10 of them were completed in the last moment.
+    const totals = { emitted: 1010, acked: 950, failed: 14, replayed: 10 };
+    const end = endOf(
+      { ...totals, acked: 960 },
+      { phase: { kind: 'stopped' } },
+      { aliveTotals: { ...TOTALS, ...totals, pending: 40 } },
+    );
+    expect(accountsOf(end)).toMatchObject({ rows: 1000, acked: 960, givenUp: 4, readAgain: 6, left: 30 });
+  });
+
+  it('counts rows whose dead letter could not be written as left', () => {
+    const totals = { emitted: 100, acked: 50, failed: 50, deadLetters: 10 };
+    const end = endOf(
+      totals,
+      { phase: { kind: 'stopped' } },
+      { aliveTotals: { ...TOTALS, ...totals, pending: 40 } },
+    );
+    expect(claims(end)).toContain('Of 100 rows: 50 acked, 10 dead letters, 40 not acked.');
+  });
+
+  it('fails a run that lost what was printed', () => {
+    const end = endOf({ emitted: 5, acked: 5 }, {}, { isOutputLost: true });
+    expect(claims(end)).toContain('Some of what the topology printed was lost: see OUTPUT_LOST.');
+    expect(exitCodeOf(end)).toBe(1);
+    expect(summaryLine(end, 0)).toMatchObject({ printedLinesLost: true, exitCode: 1 });
   });
 
   it('names force, failure and lost state', () => {

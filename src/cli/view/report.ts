@@ -2,7 +2,7 @@
  * How a run ended: what it comes to, as facts, as sentences and as an exit code. Pure. Whatever is claimed is computed from
  * the final counts.
  */
-import type { TopologyStatus } from '../../api/index.js';
+import type { TopologyStatus, TopologyTotals } from '../../api/index.js';
 import { messageOf } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
 import { componentsWithLostOutput, errorKinds, spoutsStillThrowing } from './error-kinds.js';
@@ -39,6 +39,10 @@ export interface Drain {
 
 export interface RunEnd {
   readonly status: TopologyStatus;
+  /** Of the last status before it was over: afterwards nobody is there to say what is pending. null: there was none. */
+  readonly aliveTotals: TopologyTotals | null;
+  /** Lines that the topology's code printed were lost before they could be shown. */
+  readonly isOutputLost: boolean;
   /** From the submission to the end. */
   readonly durationMs: number;
   /** From the start of the command: checking and starting included. */
@@ -65,19 +69,26 @@ export interface Accounts {
   readonly isEveryRowAcked: boolean | null;
 }
 
-export function accountsOf({ status }: Pick<RunEnd, 'status'>): Accounts {
+export function accountsOf({ status, aliveTotals }: Pick<RunEnd, 'status' | 'aliveTotals'>): Accounts {
   const { emitted, acked, failed, replayed, deadLetters, pending } = status.totals;
   const rows = emitted - replayed;
-  const isOver = status.phase.kind === 'finished';
-  const open = Math.max(0, rows - acked - deadLetters);
-  const left = isOver ? 0 : Math.max(pending, 0);
-  const givenUp = Math.min(Math.max(0, open - left), Math.max(0, failed - replayed - deadLetters));
-  const readAgain = Math.max(0, open - left - givenUp);
+  const isComplete = status.phase.kind === 'finished';
+  const open = openRows(status.totals);
+  // What was open and not pending before the end has been given up or was read again; the rest was cut off by the end.
+  const gone = aliveTotals === null ? 0 : Math.max(0, openRows(aliveTotals) - aliveTotals.pending);
+  const left = isComplete ? 0 : Math.max(0, open - gone);
+  const givenUp = Math.min(open - left, Math.max(0, failed - replayed - deadLetters));
+  const readAgain = open - left - givenUp;
   const isEveryRowAcked =
     status.ackers === 0
       ? null
-      : isOver && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
+      : isComplete && deadLetters === 0 && givenUp === 0 && pending === 0 && acked >= rows;
   return { rows, acked, deadLetters, givenUp, readAgain, left, isEveryRowAcked };
+}
+
+/** Emitted, and neither acked nor a dead letter. */
+function openRows({ emitted, replayed, acked, deadLetters }: TopologyTotals): number {
+  return Math.max(0, emitted - replayed - acked - deadLetters);
 }
 
 /** `finished`, `drained`, `drain-timeout`, `killed`, `forced` or `failed`. */
@@ -98,6 +109,7 @@ export function exitCodeOf(end: RunEnd): number {
     case 'drained':
       return end.status.totals.deadLetters > 0 ||
         accountsOf(end).givenUp > 0 ||
+        end.isOutputLost ||
         componentsWithLostOutput(end.status).length > 0 ||
         throwingSpouts(end).length > 0
         ? ExitCode.failed
@@ -114,16 +126,17 @@ export function rateOf(end: RunEnd): number | null {
 }
 
 /** The sentence on what a drain did; null where there was none. */
-export function drainSentence({ drain, status }: RunEnd): string | null {
+export function drainSentence(end: RunEnd): string | null {
+  const { drain, status } = end;
   if (drain === null) return null;
-  const { totals, phase } = status;
+  const { totals } = status;
   const parts = [
     `${counted(Math.max(0, totals.acked - drain.acked), 'row')} completed since the last report before the signal`,
     `${grouped(Math.max(0, totals.failed - drain.failed))} failed`,
     ...(totals.deadLetters > drain.deadLetters
       ? [counted(totals.deadLetters - drain.deadLetters, 'dead letter')]
       : []),
-    `${grouped(phase.kind === 'finished' ? 0 : totals.pending)} left`,
+    `${grouped(accountsOf(end).left)} left`,
   ];
   const before = `${grouped(drain.pending)} ${drain.pending === 1 ? 'was' : 'were'} pending in it`;
   return `Drained: ${parts.join(', ')} (${before}).`;
@@ -206,6 +219,7 @@ export function troubleSentences(end: RunEnd): readonly string[] {
     ...(lost.length === 0
       ? []
       : [`Output of ${lost.map(printable).join(', ')} may be missing: see its errors.`]),
+    ...(end.isOutputLost ? ['Some of what the topology printed was lost: see OUTPUT_LOST.'] : []),
     ...throwing.map(
       (spout) => `${printable(spout)} was still throwing at the end: rows behind that place were not read.`,
     ),
