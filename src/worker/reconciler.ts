@@ -282,8 +282,8 @@ export class Reconciler {
   onThreadGone(host: ThreadHost): void {
     const { tasks, routes } = this.#options;
     const here = tasks.ofThread(host.index);
+    this.#options.stateRecord.drop(here.map(({ task }) => task));
     for (const { task, component, state } of here) {
-      this.#options.stateRecord.drop(task);
       const isLeaving = this.#departures.has(task);
       if (state === 'running' && !isLeaving) this.#noteLostState(component, task);
     }
@@ -337,6 +337,7 @@ export class Reconciler {
   /** Tasks that are here, or on their way here, and are not wanted here any more. */
   #letGo(wanted: ReadonlySet<number>, moves: ReadonlyMap<number, TaskMove>): void {
     const { tasks, threads } = this.#options;
+    const dropped: number[] = [];
     for (const hosted of tasks.all()) {
       const { task } = hosted;
       if (wanted.has(task)) {
@@ -359,9 +360,10 @@ export class Reconciler {
       host?.post({ kind: 'stop-tasks', tasks: [task] });
       host?.started.delete(task);
       tasks.remove(task);
-      this.#options.stateRecord.drop(task);
+      dropped.push(task);
       this.#options.routes.schedule(true);
     }
+    this.#options.stateRecord.drop(dropped);
     for (const task of [...this.#threadOf.keys()]) {
       if (wanted.has(task)) continue;
       this.#arrivals.abandon(task);
@@ -570,7 +572,7 @@ export class Reconciler {
     if (to.kind === 'slot') {
       this.#threadOf.delete(task);
       this.#options.tasks.remove(task);
-      this.#options.stateRecord.drop(task);
+      this.#options.stateRecord.drop([task]);
     }
     this.#options.routes.schedule();
     this.#options.onChanged();

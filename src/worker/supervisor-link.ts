@@ -27,6 +27,8 @@ import type {
 import type { Assignment } from '../scheduling/index.js';
 
 const RECONNECT_MS = 100;
+/** While the coordinator is away its positions cannot be stored, and each attempt is logged. */
+const MAX_STORE_RETRY_MS = 1000;
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Unread bytes above which heartbeats are left out: the next one says all that the last one said. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
@@ -56,7 +58,13 @@ export class SupervisorLink {
   #closed = false;
   readonly #waiting: (() => void)[] = [];
   #positions = new Map<number, StoredPosition>();
+  /** A batch is under way, or the pause after one that failed. */
   #storing = false;
+  #storeRetryMs = RECONNECT_MS;
+  /** Called when no position waits any more. */
+  readonly #storedWaiters: (() => void)[] = [];
+  /** Called when the supervisor goes. */
+  readonly #awayWaiters: (() => void)[] = [];
 
   constructor(options: {
     socketPath: string;
@@ -122,25 +130,23 @@ export class SupervisorLink {
     void this.#storeQueued();
   }
 
-  /** Resolves when all positions that are queued now are stored. */
+  /** Resolves when no position waits to be stored; while the supervisor is away, some may. */
   async positionsStored(): Promise<void> {
-    while (this.#positions.size > 0 || this.#storing) {
-      await this.#storeQueued();
-      await new Promise<void>((resolve) => setTimeout(resolve, 1));
-    }
+    void this.#storeQueued();
+    if (this.#hasPositions) await new Promise<void>((resolve) => this.#storedWaiters.push(resolve));
   }
 
-  /** Resolves when all queued positions are stored, or after `timeoutMs`. */
+  /** As {@link positionsStored}, for `timeoutMs` at most, and not while the supervisor is away. */
   async flushPositions(timeoutMs: number): Promise<void> {
-    const endMs = this.#clock.nowMs() + timeoutMs;
-    while (
-      (this.#positions.size > 0 || this.#storing) &&
-      this.#channel !== undefined &&
-      this.#clock.nowMs() < endMs
-    ) {
-      await this.#storeQueued();
-      await new Promise<void>((resolve) => setTimeout(resolve, 5));
-    }
+    if (this.#channel === undefined) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.after(timeoutMs, resolve);
+      this.#awayWaiters.push(resolve);
+      void this.positionsStored().then(() => {
+        cancel();
+        resolve();
+      });
+    });
   }
 
   close(): void {
@@ -156,15 +162,23 @@ export class SupervisorLink {
     this.#storing = true;
     try {
       await this.#channel.request('store-positions', [...batch.values()], { timeoutMs: REQUEST_TIMEOUT_MS });
+      this.#storeRetryMs = RECONNECT_MS;
     } catch (error) {
       this.#logger.warn('positions.not-stored', { message: String(error) });
       for (const [task, position] of batch)
         if (!this.#positions.has(task)) this.#positions.set(task, position);
-      this.#clock.after(RECONNECT_MS, () => void this.#storeQueued());
+      await new Promise<void>((resolve) => this.#clock.after(this.#storeRetryMs, resolve));
+      this.#storeRetryMs = Math.min(MAX_STORE_RETRY_MS, 2 * this.#storeRetryMs);
     } finally {
       this.#storing = false;
     }
-    if (this.#positions.size > 0 && this.#isConnectedNow()) void this.#storeQueued();
+    if (this.#positions.size === 0) for (const resolve of this.#storedWaiters.splice(0)) resolve();
+    // Without a supervisor the next one is told.
+    else if (this.#isConnectedNow()) void this.#storeQueued();
+  }
+
+  get #hasPositions(): boolean {
+    return this.#positions.size > 0 || this.#storing;
   }
 
   #isConnectedNow(): boolean {
@@ -259,6 +273,7 @@ export class SupervisorLink {
   #onClose(closed: Channel): void {
     if (this.#channel !== closed) return;
     this.#channel = undefined;
+    for (const resolve of this.#awayWaiters.splice(0)) resolve();
     if (this.#closed) return;
     this.#handlers.onPresence(false);
     void this.#connect();
