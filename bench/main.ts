@@ -1,6 +1,7 @@
 /** `npm run -s bench -- NAME`: picks a bench and prints what it measures. */
 import { benchCeiling } from './ceiling/bench.js';
 import { benchConsole } from './console/bench.js';
+import { benchCoordination } from './coordination/bench.js';
 import { benchIdle } from './idle/bench.js';
 import { benchLifecycle } from './lifecycle/bench.js';
 import { parseOptions, USAGE, type BenchOptions } from './options.js';
@@ -21,6 +22,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
   lifecycle: benchLifecycle,
   scheduling: benchScheduling,
   console: benchConsole,
+  coordination: benchCoordination,
 };
 
 try {

@@ -32,6 +32,7 @@ export const USAGE = `npm run -s bench -- NAME [options]
   lifecycle   10,000 small topologies submitted, listed and killed, workers off
   scheduling  placing whole clusters: processor time, memory, and what the placements are worth
   console     processor time of a line that user code prints
+  coordination  writes to the coordinator by executors and supervisors, over both coordinators
 
   --json              one JSON line a measurement
   --quick             one short window a case, no wait for a quiet machine

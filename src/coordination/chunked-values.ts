@@ -1,6 +1,7 @@
 /**
- * JSON values in a node store, of any size: what does not fit into one node is cut into immutable chunks named by
- * their content, and the node holds their names, so that a change of the value is still one conditional write.
+ * JSON values in a node store, of any size: a large one is compressed, and what does not fit into one node even so is cut into
+ * immutable chunks named by their content, and the node holds their names, so that a change of the value is still one
+ * conditional write.
  *
  * V1 A chunk is named `TARGET-HASH`: the version that its writer wants the node to get, and the SHA-256 of its bytes.
  * V2 Chunks with a target below the node's version can never be referred to again: their writer's condition has failed
@@ -8,16 +9,23 @@
  * V3 A reader that misses a chunk has read a replaced node, and reads the node again.
  */
 import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { constants, deflateRaw, inflateRaw } from 'node:zlib';
 import { hasCode, IsobarError, type Logger } from '../base/index.js';
 import type { Versioned } from './coordination.js';
 import { ANY_VERSION, type NodeKind, type NodeStore } from './node-store.js';
 import { chunksPath } from './paths.js';
 
-/** A larger value is cut into chunks of this size. */
+/** A larger value is compressed, and cut into chunks of this size if it is still larger. */
 const CHUNK_BYTES = 256 * 1024;
 const MAX_READ_ATTEMPTS = 20;
-/** No JSON text starts with this. */
+/** No JSON text starts with these. */
 const CHUNK_LIST_MARK = '#'.charCodeAt(0);
+const COMPRESSED_MARK = 'z'.charCodeAt(0);
+/** A tenth of JSON is left at any level: the quickest will do. */
+const DEFLATE_LEVEL = constants.Z_BEST_SPEED;
+const deflate = promisify<Uint8Array, { level: number }, Buffer>(deflateRaw);
+const inflate = promisify<Uint8Array, Buffer>(inflateRaw);
 
 export class ChunkedValues {
   readonly #store: NodeStore;
@@ -37,7 +45,7 @@ export class ChunkedValues {
       const node = await this.#store.read(path);
       if (node === undefined) return undefined;
       const bytes = node.data[0] === CHUNK_LIST_MARK ? await this.#join(path, node.data) : node.data;
-      if (bytes !== undefined) return { value: parseJson(path, bytes), version: node.version };
+      if (bytes !== undefined) return { value: await decode(path, bytes), version: node.version };
       lastVersion = node.version;
     }
     throw damaged(path, 'all chunks of the value', `chunks are missing at version ${String(lastVersion)}`);
@@ -45,19 +53,17 @@ export class ChunkedValues {
 
   /** Creates the value. @throws NODE_EXISTS */
   async create(path: string, value: unknown, kind: NodeKind): Promise<void> {
-    await this.#store.create(path, await this.#prepare(path, value, 0, kind), kind);
+    await this.#create(path, await encode(value), kind);
   }
 
   /** Replaces the value of a node that has `expectedVersion`. @throws NODE_MISSING, VERSION_CONFLICT */
   async write(path: string, value: unknown, expectedVersion: number, kind: NodeKind): Promise<void> {
-    const data = await this.#prepare(path, value, expectedVersion + 1, kind);
-    const version = await this.#store.write(path, data, expectedVersion);
-    await this.#clean(path, version);
+    await this.#replace(path, await encode(value), expectedVersion, kind);
   }
 
   /** Creates or replaces the value, whatever was there. */
   async put(path: string, value: unknown, kind: NodeKind): Promise<void> {
-    const bytes = jsonBytes(value);
+    const bytes = await encode(value);
     for (;;) {
       try {
         if (bytes.length <= CHUNK_BYTES) {
@@ -66,7 +72,7 @@ export class ChunkedValues {
         }
         const node = await this.#store.read(path);
         if (node !== undefined) {
-          await this.write(path, value, node.version, kind);
+          await this.#replace(path, bytes, node.version, kind);
           return;
         }
       } catch (error) {
@@ -74,7 +80,7 @@ export class ChunkedValues {
         if (!hasCode(error, 'NODE_MISSING')) throw error;
       }
       try {
-        await this.create(path, value, kind);
+        await this.#create(path, bytes, kind);
         return;
       } catch (error) {
         if (!hasCode(error, 'NODE_EXISTS')) throw error;
@@ -89,9 +95,18 @@ export class ChunkedValues {
     this.#withoutChunks.delete(path);
   }
 
+  async #create(path: string, bytes: Uint8Array, kind: NodeKind): Promise<void> {
+    await this.#store.create(path, await this.#prepare(path, bytes, 0, kind), kind);
+  }
+
+  async #replace(path: string, bytes: Uint8Array, expectedVersion: number, kind: NodeKind): Promise<void> {
+    const data = await this.#prepare(path, bytes, expectedVersion + 1, kind);
+    const version = await this.#store.write(path, data, expectedVersion);
+    await this.#clean(path, version);
+  }
+
   /** Stores the chunks, if there must be any, and returns the node's data. */
-  async #prepare(path: string, value: unknown, target: number, kind: NodeKind): Promise<Uint8Array> {
-    const bytes = jsonBytes(value);
+  async #prepare(path: string, bytes: Uint8Array, target: number, kind: NodeKind): Promise<Uint8Array> {
     if (bytes.length <= CHUNK_BYTES) return bytes;
     this.#withoutChunks.delete(path);
     const directory = chunksPath(path);
@@ -176,8 +191,21 @@ async function removeIfThere(store: NodeStore, path: string, version: number = A
   }
 }
 
-function jsonBytes(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
+async function encode(value: unknown): Promise<Uint8Array> {
+  const json = Buffer.from(JSON.stringify(value));
+  if (json.length <= CHUNK_BYTES) return json;
+  return Buffer.concat([Buffer.of(COMPRESSED_MARK), await deflate(json, { level: DEFLATE_LEVEL })]);
+}
+
+async function decode(path: string, bytes: Uint8Array): Promise<unknown> {
+  if (bytes[0] !== COMPRESSED_MARK) return parseJson(path, bytes);
+  let json: Uint8Array;
+  try {
+    json = await inflate(bytes.subarray(1));
+  } catch (error) {
+    throw damaged(path, 'a compressed value', error instanceof Error ? error.message : String(error));
+  }
+  return parseJson(path, json);
 }
 
 function sha256(bytes: Uint8Array): string {

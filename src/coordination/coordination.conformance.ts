@@ -8,7 +8,7 @@ import type { Assignment } from '../scheduling/index.js';
 import type { Coordination, SupervisorRecord, TopologyRecord } from './coordination.js';
 import type { Handover } from './handover.js';
 import type { CuttableLink } from './cuttable-link.conformance.js';
-import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import type { FoldedHeartbeat, TaskReport, WorkerHeartbeat } from './heartbeat.js';
 
 export interface CoordinationClient {
   readonly coordination: Coordination;
@@ -24,6 +24,8 @@ export interface CoordinationHarness {
   pass(ms: number): Promise<void>;
   stopCoordinator(): Promise<void>;
   startCoordinator(): Promise<void>;
+  /** Nodes created, written or removed: differences count. */
+  changes(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -147,14 +149,14 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
 
       claim('keeps a record of several megabytes, and its updates', async () => {
         const [writer, reader] = [await connect(), await connect()];
-        const big = (text: string): TopologyRecord => ({
+        const big = (text: string, words: number): TopologyRecord => ({
           ...topology('t'),
-          settings: { text: text.repeat(1_500_000) },
+          settings: { text: noise(words, text) },
         });
-        await writer.createTopology(big('é🌍'));
-        expect((await reader.readTopology('t'))?.value).toEqual(big('é🌍'));
-        await writer.updateTopology(big('ab'), 0);
-        expect((await reader.readTopology('t'))?.value).toEqual(big('ab'));
+        await writer.createTopology(big('é🌍', 600_000));
+        expect((await reader.readTopology('t'))?.value).toEqual(big('é🌍', 600_000));
+        await writer.updateTopology(big('ab', 400_000), 0);
+        expect((await reader.readTopology('t'))?.value).toEqual(big('ab', 400_000));
         await writer.updateTopology(topology('t'), 1);
         expect(await reader.readTopology('t')).toEqual({ value: topology('t'), version: 2 });
       });
@@ -589,6 +591,19 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
         expect(await reader.listHeartbeats()).toEqual([heartbeat('s1', 2), heartbeat('s2', 7)]);
       });
 
+      claim('are one write each, of ten executors or of thousands', async () => {
+        const [one, reader] = [await connect(), await connect()];
+        for (const tasks of [10, 1000, 5000]) {
+          // The first may remove what a larger one before it has left.
+          await one.publishHeartbeat(busyHeartbeat(1, tasks));
+          const before = await harness.changes();
+          for (let sequence = 2; sequence <= 11; sequence++)
+            await one.publishHeartbeat(busyHeartbeat(sequence, tasks));
+          expect((await harness.changes()) - before, `${tasks} tasks`).toBe(10);
+          expect(await reader.readHeartbeat('s1')).toEqual(busyHeartbeat(11, tasks));
+        }
+      });
+
       claim('may be larger than a node', async () => {
         const [one, reader] = [await connect(), await connect()];
         for (const [sequence, slots] of [
@@ -826,6 +841,38 @@ export function supervisor(id: string): SupervisorRecord {
   };
 }
 
+/** Numbers in an order that no compression knows of. */
+function scrambled(index: number): number {
+  const mixed = Math.imul(index ^ (index >>> 15), 0x85ebca6b);
+  return (Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35) ^ (mixed >>> 16)) >>> 0;
+}
+
+function noise(words: number, between: string, from = 0): string {
+  return Array.from({ length: words }, (_, index) => scrambled(from + index).toString(36)).join(between);
+}
+
+/** What one worker with so many tasks says at full load. */
+function busyHeartbeat(sequence: number, tasks: number): FoldedHeartbeat {
+  const { slots, ...rest } = heartbeat('s1', sequence, 1);
+  const report = (_: unknown, index: number): TaskReport => {
+    const count = scrambled(index % 50) * sequence;
+    const counts = { emitted: count, transferred: count, executed: count, acked: count };
+    const none = { failed: 0, replayed: 0, deadLetters: 0, unreplayable: 0 };
+    const state = { queued: scrambled(index) % 100, pending: 0, ended: false, stopped: false, movable: true };
+    return {
+      task: index,
+      component: 'count',
+      ...counts,
+      ...none,
+      ...state,
+      busyMs: count % 1e6,
+      generation: 3,
+    };
+  };
+  const own = { ...worker('w1', sequence), tasks: Array.from({ length: tasks }, report) };
+  return { ...rest, slots: [{ ...slots[0]!, workerId: 'w1', heartbeat: own }] };
+}
+
 export function assignment(topologyId: string, version: number, executors: number): Assignment {
   return {
     topologyId,
@@ -836,7 +883,12 @@ export function assignment(topologyId: string, version: number, executors: numbe
         supervisor: 's1',
         host: 'localhost',
         port: 6700,
-        executors: Array.from({ length: executors }, (_, index) => [index + 1, index + 1] as const),
+        // Many of them are to stay large when they are compressed.
+        executors: Array.from({ length: executors }, (_, index) =>
+          executors < 20_000
+            ? ([index + 1, index + 1] as const)
+            : ([scrambled(2 * index), scrambled(2 * index + 1)] as const),
+        ),
         startedMs: 1_700_000_000_000 + version,
       },
     ],
@@ -852,7 +904,7 @@ function heartbeat(supervisorId: string, sequence: number, slots = 2): FoldedHea
       port: 6700 + index,
       state: 'empty',
       topologyId: null,
-      workerId: null,
+      workerId: slots < 100 ? null : noise(12, '', 12 * index),
       pid: null,
       restarts: 0,
       lastProblem: null,

@@ -1,6 +1,7 @@
 /**
  * Test support: a worker that speaks the protocol of coordination/worker-link.ts and runs nothing. What it does is
- * written in its "bundle": good, crash, deaf (does not stop), mute (no heartbeat), unusable.
+ * written in its "bundle": good, crash, deaf (does not stop), mute (no heartbeat), unusable, busy N (counts of N tasks grow with
+ * each heartbeat, and a tenth of them have positions).
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -8,7 +9,7 @@ import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 
 const launch = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-const mode = readFileSync(launch.codePath, 'utf8').trim();
+const [mode, count = '0'] = readFileSync(launch.codePath, 'utf8').trim().split(' ');
 if (mode === 'crash') {
   process.stderr.write('first line\nthe reason of the crash\n');
   process.exit(3);
@@ -37,18 +38,33 @@ const request = (method, body) =>
     waiting.set(id, { resolve, reject });
     send({ kind: 'request', id, method, body });
   });
+const busyTask = (_, task) => {
+  const counts = { emitted: sequence, transferred: sequence, executed: sequence, acked: sequence };
+  const none = { failed: 0, replayed: 0, deadLetters: 0, unreplayable: 0, queued: 0, pending: 0 };
+  const state = { ended: false, stopped: false, movable: true, generation: launch.generation };
+  return { task, component: 'count', ...counts, ...none, ...state };
+};
 const report = () => {
   const { workerId, topologyId, supervisorId, port, generation } = launch;
   return {
     ...{ workerId, topologyId, supervisorId, port, generation, assignmentVersion },
     ...{ pid: process.pid, startedMs: 0, ready: assignmentVersion > 0, sequence: ++sequence },
-    ...{ cpuMicros: 0, rssBytes: 0, threads: [], tasks: [], components: [], errors: [], lostStates: [] },
+    ...{ cpuMicros: 0, rssBytes: 0, threads: [], components: [], errors: [], lostStates: [] },
+    tasks: Array.from({ length: Number(count) }, busyTask),
     ...{ oldestPending: null, deadLetterFiles: [] },
   };
 };
 const beat = () => {
   if (mode === 'mute' || socket?.readyState !== 'open') return;
   send({ kind: 'event', name: 'heartbeat', body: report() });
+  if (mode !== 'busy') return;
+  const { generation } = launch;
+  const positions = Array.from({ length: Number(count) / 10 }, (_, task) => ({
+    task,
+    generation,
+    position: sequence,
+  }));
+  request('store-positions', positions).catch(() => {});
 };
 const onEvent = ({ name, body }) => {
   log(`${name} ${JSON.stringify(body?.version ?? body?.kind ?? null)}`);
@@ -103,5 +119,5 @@ const connect = () => {
 process.on('SIGTERM', () => {
   if (mode !== 'deaf') process.exit(0);
 });
-setInterval(beat, 30);
+setInterval(beat, mode === 'busy' ? 100 : 30);
 connect();

@@ -31,23 +31,28 @@ export interface LocalisedCode {
   readonly descriptionPath: string;
 }
 
+export interface CodeHashes {
+  readonly codeHash: string;
+  readonly descriptionHash: string;
+}
+
 const NAME_LENGTH = 24;
+
+/** The directory that a topology's code is placed in. */
+export function codeName({ codeHash, descriptionHash }: CodeHashes): string {
+  return `${codeHash.slice(0, NAME_LENGTH)}-${descriptionHash.slice(0, NAME_LENGTH)}`;
+}
 
 /**
  * Makes the code of one topology present and whole.
  *
  * @throws TOPOLOGY_CODE_LOST for missing or damaged code, STATE_DIRECTORY_UNUSABLE if it cannot be written here
  */
-export async function localise(options: {
-  directory: string;
-  blobs: Blobs;
-  topologyName: string;
-  codeHash: string;
-  descriptionHash: string;
-}): Promise<LocalisedCode> {
-  const { blobs, codeHash, descriptionHash, topologyName } = options;
-  const name = `${codeHash.slice(0, NAME_LENGTH)}-${descriptionHash.slice(0, NAME_LENGTH)}`;
-  const directory = join(options.directory, name);
+export async function localise(
+  options: CodeHashes & { readonly directory: string; readonly blobs: Blobs; readonly name: string },
+): Promise<LocalisedCode> {
+  const { blobs, codeHash, descriptionHash, name: topologyName } = options;
+  const directory = join(options.directory, codeName(options));
   const codePath = join(directory, 'bundle.mjs');
   const descriptionPath = join(directory, 'description.json');
   await place(codePath, codeHash, 'code');

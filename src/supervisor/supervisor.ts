@@ -198,6 +198,7 @@ class RunningSupervisor implements Supervisor {
       this.#launcher.record(worker, port);
       this.#slots.get(port)?.adopt(worker, outputPath);
     }
+    this.#launcher.pruneCode();
     // Only now: a worker that reconnects must find its slot.
     const server = await serveWorkers({
       socketPath: this.#options.socketPath,

@@ -21,8 +21,9 @@ import {
 import { type Coordination, isCoordinatorAway, type WorkerLaunch } from '../coordination/index.js';
 import { declaredHeapMb } from '../scheduling/index.js';
 import type { AssignedTopology, AssignmentView } from './assignment-view.js';
+import { CodeDirectory } from './code-directory.js';
 import type { LaunchRecords } from './launch-records.js';
-import { type Blobs, localise, type LocalisedCode } from './localiser.js';
+import type { Blobs, LocalisedCode } from './localiser.js';
 import { outputPathOf, tuningOf } from './recovery.js';
 import type { LaunchedWorker, PreparedLaunch } from './slot.js';
 import type { SlotWorker, WorkerTuning } from './slot-plan.js';
@@ -58,9 +59,11 @@ export interface WorkerLauncherOptions {
 
 export class WorkerLauncher {
   readonly #options: WorkerLauncherOptions;
+  readonly #code: CodeDirectory;
 
   constructor(options: WorkerLauncherOptions) {
     this.#options = options;
+    this.#code = new CodeDirectory({ ...options, directory: options.codeDirectory });
   }
 
   /** Tuning of a topology that has a slot here. */
@@ -80,13 +83,7 @@ export class WorkerLauncher {
       throw new IsobarError('TOPOLOGY_NOT_ALIVE', `topology ${topologyId} is not known any more`);
     }
     const { record } = assigned;
-    const code = await localise({
-      directory: this.#options.codeDirectory,
-      blobs: this.#options.blobs,
-      topologyName: record.name,
-      codeHash: record.codeHash,
-      descriptionHash: record.descriptionHash,
-    });
+    const code = await this.#code.localise(port, record);
     // Raised before the launch: whatever the new worker does is newer than all that its predecessors still do.
     const generation = await this.#nextGeneration(topologyId, signal);
     return { generation, launch: () => this.#launch(assigned, code, port, generation) };
@@ -108,6 +105,13 @@ export class WorkerLauncher {
   forget({ workerId, topologyId }: SlotWorker, port: number): void {
     this.#options.records.remove(port);
     rmSync(this.#launchFile(topologyId, port, workerId), { force: true });
+    this.pruneCode(workerId);
+  }
+
+  /** Removes code that no worker uses, nor is about to; without the one that has just gone. */
+  pruneCode(goneWorkerId?: string): void {
+    const others = this.#options.workers().filter(({ worker }) => worker.workerId !== goneWorkerId);
+    this.#code.prune(others.map(({ worker, port }) => this.launchFileOf(worker, port)));
   }
 
   launchFileOf({ workerId, topologyId }: SlotWorker, port: number): string {

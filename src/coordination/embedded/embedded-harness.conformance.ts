@@ -99,6 +99,7 @@ export async function createEmbeddedHarness(overrides: ServerOverrides = {}): Pr
     async startCoordinator() {
       server = await start();
     },
+    changes: () => Promise.resolve(server.changeCount),
     async close() {
       for (const client of clients) await client.coordination.close();
       for (const link of links) await link.close();

@@ -31,6 +31,12 @@ export class NodeTree {
   /** Names of children by parent; a parent need not be a node. */
   readonly #children = new Map<string, Set<string>>();
   readonly #sessions = new Map<string, SessionRecord>();
+  #changeCount = 0;
+
+  /** Nodes created, written and removed so far, those of the log that was read among them; differences count. */
+  get changeCount(): number {
+    return this.#changeCount;
+  }
 
   get nodeCount(): number {
     return this.#nodes.size;
@@ -95,6 +101,7 @@ export class NodeTree {
 
   /** Puts, replaces or (undefined) removes a node, with the indexes that follow from it. */
   #set(path: string, node: TreeNode | undefined): Undo {
+    this.#changeCount++;
     const before = this.#nodes.get(path);
     const owner = node ?? before;
     const ephemeralPaths =

@@ -244,7 +244,7 @@ describe('the embedded coordinator', () => {
   it('cuts off a connection with too many watches', async () => {
     const channel = await connectChannel(harness.socketPath, {});
     for (let index = 0; index <= MAX_WATCHES; index++) channel.event('watch', `/node${index}`);
-    await vi.waitFor(() => expect(channel.isClosed).toBe(true));
+    await vi.waitFor(() => expect(channel.isClosed).toBe(true), 10_000);
     const { coordination } = await harness.connect();
     expect(await coordination.listTopologies()).toEqual([]);
   });

@@ -56,6 +56,8 @@ export interface EmbeddedCoordinator {
   readonly socketPath: string;
   readonly sessionCount: number;
   readonly nodeCount: number;
+  /** Grows by one with each node that is created, written or removed: what a load is measured by. */
+  readonly changeCount: number;
   /** Size of the log file. */
   readonly logBytes: number;
   /** Answers what has arrived, then stops. Sessions go on at the next start. Calling it twice is harmless. */
@@ -109,6 +111,9 @@ export async function openEmbeddedCoordinator(
       },
       get nodeCount() {
         return tree.nodeCount;
+      },
+      get changeCount() {
+        return tree.changeCount;
       },
       get logBytes() {
         return log.bytes;

@@ -100,6 +100,7 @@ export async function createZooKeeperHarness(): Promise<ZooKeeperHarness> {
       await server.ready();
       isStopped = false;
     },
+    changes: () => server.changes(),
     async close() {
       await Promise.all(clients.map((client) => client.coordination.close()));
       await Promise.all(clients.map((client) => client.link.close()));

@@ -1,0 +1,204 @@
+/**
+ * `bench coordination`: how many nodes of the coordinator are written while a topology runs, by executors and supervisors. Coordinator,
+ * Nimbus and supervisors run in this process, as in a daemon; workers are real. The coordinator itself is asked for the number: ZooKeeper by the
+ * transactions that it has seen, so that nothing that a client does is missed.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type * as Api from '../../dist/api/index.js';
+import type * as Base from '../../dist/base/index.js';
+import type * as Coordination from '../../dist/coordination/index.js';
+import type * as ZooKeeper from '../../dist/coordination/zookeeper/zookeeper-servers.conformance.js';
+import type * as NimbusDaemon from '../../dist/engines/daemons/nimbus-daemon.js';
+import type * as SupervisorDaemon from '../../dist/engines/daemons/supervisor-daemon.js';
+import type * as Dev from '../../dist/engines/dev/dev-directory.js';
+import type { BenchOptions } from '../options.js';
+import { type Report, summarize } from '../report.js';
+
+const APP = fileURLToPath(new URL('../../../bench/coordination/app.ts', import.meta.url));
+const CLI = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const EXECUTORS = [10, 100, 1000];
+const QUICK_EXECUTORS = [10, 1000];
+const SUPERVISORS = [1, 3];
+const START_MS = 120_000;
+const POLL_MS = 100;
+/** Heartbeats that say nothing new come every third period, so a shorter window would count by chance. */
+const SHORTEST_WINDOW_MS = 6000;
+
+interface CountingCoordinator {
+  readonly address: string;
+  /** Differences are numbers of writes. */
+  count(): Promise<number>;
+  close(): Promise<void>;
+}
+
+type OpenCoordinator = (directory: string) => Promise<CountingCoordinator>;
+
+export async function benchCoordination(options: BenchOptions, report: Report): Promise<void> {
+  const adapters: [string, OpenCoordinator][] = [['embedded', openEmbedded]];
+  const { zooKeeperMissing } = await load<typeof ZooKeeper>(
+    'coordination/zookeeper/zookeeper-servers.conformance',
+  );
+  const missing = await zooKeeperMissing();
+  if (missing === undefined) adapters.push(['zookeeper', openZooKeeper]);
+  else console.error(missing);
+  for (const [adapter, open] of adapters) {
+    for (const supervisors of SUPERVISORS) {
+      for (const executors of options.quick ? QUICK_EXECUTORS : EXECUTORS) {
+        const name = `${adapter}/${supervisors}-supervisors/${executors}-executors`;
+        if (!name.includes(options.only)) continue;
+        const writes = await measure(open, supervisors, executors, options);
+        report(
+          summarize({ bench: 'coordination', case: name, metric: 'writes-per-second', unit: '/s' }, writes),
+        );
+      }
+    }
+  }
+}
+
+async function measure(
+  open: OpenCoordinator,
+  supervisors: number,
+  executors: number,
+  options: BenchOptions,
+): Promise<number[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'isobar-coordination-'));
+  // Of the workers too, which start with the environment of their supervisor.
+  process.env['BENCH_EXECUTORS'] = String(executors);
+  const coordinator = await open(directory);
+  const closing: (() => Promise<void>)[] = [() => coordinator.close()];
+  try {
+    closing.push(await startDaemons(directory, coordinator.address, supervisors));
+    await submit(directory, supervisors);
+    await untilRunning(directory);
+    await pause(options.window.warmUpMs);
+    const windowMs = Math.max(SHORTEST_WINDOW_MS, options.window.windowMs);
+    const writes: number[] = [];
+    for (let window = 0; window < options.windows; window++) {
+      const [before, startMs] = [await coordinator.count(), performance.now()];
+      await pause(windowMs);
+      writes.push(((await coordinator.count()) - before) / ((performance.now() - startMs) / 1000));
+    }
+    return writes;
+  } finally {
+    for (const close of closing.reverse()) await close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function startDaemons(
+  directory: string,
+  coordinatorAddress: string,
+  supervisors: number,
+): Promise<() => Promise<void>> {
+  const { compileSettings, silentLogger, systemClock } = await load<typeof Base>('base/index');
+  const { devDirectory, supervisorSocket } = await load<typeof Dev>('engines/dev/dev-directory');
+  const { startNimbusDaemon } = await load<typeof NimbusDaemon>('engines/daemons/nimbus-daemon');
+  const { startSupervisorDaemon } = await load<typeof SupervisorDaemon>('engines/daemons/supervisor-daemon');
+  const places = devDirectory(directory);
+  const common = {
+    settings: compileSettings({}),
+    clock: systemClock,
+    logger: silentLogger,
+    signal: new AbortController().signal,
+    coordinatorAddress,
+    blobDirectory: places.blobDirectory,
+  };
+  const daemons = [
+    await startNimbusDaemon({
+      ...common,
+      controlSocket: places.controlSocket,
+      supervisorSocket: (id) => supervisorSocket(places, id),
+    }),
+  ];
+  for (let index = 0; index < supervisors; index++) {
+    const id = `s${index + 1}`;
+    daemons.push(
+      await startSupervisorDaemon({
+        ...common,
+        id,
+        host: id,
+        rack: 'r',
+        cores: 1,
+        memoryBytes: 2 ** 30,
+        directory: join(places.supervisors, id),
+        socketPath: supervisorSocket(places, id),
+        peerSocketDirectory: places.socketDirectory,
+        deadLetterDirectory: places.deadLetterDirectory,
+        keeper: null,
+      }),
+    );
+  }
+  return async () => {
+    for (const daemon of daemons.reverse()) await daemon.close({ stopWorkers: true });
+  };
+}
+
+/** One worker on each supervisor. */
+async function submit(directory: string, workers: number): Promise<void> {
+  const words = ['submit', APP, '--no-check', '--directory', directory, '--workers', String(workers)];
+  const child = spawn(process.execPath, [CLI, ...words], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`isobar submit ended with ${String(code)}.`);
+}
+
+async function untilRunning(directory: string): Promise<void> {
+  const { clusterClient } = await load<typeof Api>('api/index');
+  const client = clusterClient(directory);
+  try {
+    const endMs = performance.now() + START_MS;
+    for (;;) {
+      const { topologies } = await client.ask('status', null);
+      if (topologies[0]?.isReady === true && topologies[0].totals.acked > 0) return;
+      if (performance.now() > endMs) throw new Error('The topology does not run.');
+      await pause(POLL_MS);
+    }
+  } finally {
+    client.close();
+  }
+}
+
+async function openEmbedded(directory: string): Promise<CountingCoordinator> {
+  const { compileSettings, silentLogger, systemClock } = await load<typeof Base>('base/index');
+  const { openEmbeddedCoordinator } = await load<typeof Coordination>('coordination/index');
+  const socketPath = join(directory, 'coordinator', 'c.sock');
+  const coordinator = await openEmbeddedCoordinator({
+    directory: join(directory, 'coordinator', 'state'),
+    socketPath,
+    clock: systemClock,
+    logger: silentLogger,
+    sessionTimeoutMs: compileSettings({})['coordinator.session-timeout'],
+  });
+  return {
+    address: socketPath,
+    count: () => Promise.resolve(coordinator.changeCount),
+    close: () => coordinator.close(),
+  };
+}
+
+async function openZooKeeper(directory: string): Promise<CountingCoordinator> {
+  const { startZooKeeper } = await load<typeof ZooKeeper>(
+    'coordination/zookeeper/zookeeper-servers.conformance',
+  );
+  const root = join(directory, 'zookeeper');
+  mkdirSync(root);
+  const server = await startZooKeeper(root);
+  return {
+    address: `zookeeper://127.0.0.1:${server.port}/isobar`,
+    count: () => server.changes(),
+    close: () => server.stop(),
+  };
+}
+
+/** A module of the build that this bench is part of. */
+async function load<T>(path: string): Promise<T> {
+  // Compiled beside it, from the sources that the type was taken from.
+  return (await import(new URL(`../../${path}.js`, import.meta.url).href)) as T;
+}
