@@ -319,6 +319,11 @@ export const ERROR_TABLE = {
     when: 'A scheduling strategy returned an assignment that breaks a rule.',
     action: 'Report it with the output shown; the topology keeps its previous assignment.',
   },
+  STRATEGY_FAILED: {
+    when: 'A scheduling strategy threw, did not answer within scheduling.deadline, or returned something that is no placement.',
+    action:
+      'Its topologies keep what they have, and no other is affected. Correct the module of an installed strategy (docs/own-strategy.md), try it with `isobar plan --strategy NAME`, or raise scheduling.deadline.',
+  },
   NO_FREE_SLOT: {
     when: 'Executors of a topology have no slot.',
     action:

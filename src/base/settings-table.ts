@@ -52,11 +52,25 @@ export const SETTINGS_TABLE = {
     choices: ['max-parallelism'],
   },
   'scheduling.strategy': {
-    kind: 'choice',
+    kind: 'string',
     default: 'balanced',
     scope: 'cluster',
-    what: 'Who decides which executors run where: `balanced` (by `load-balance.mode`), or as Storm `even` (round robin over slots; what runs stays), `default` (a topology that may have more workers spreads again), `isolation` (hosts of their own), `multitenant` (pools of machines by user) or `resource-aware` (where processor and memory last).',
     choices: ['balanced', 'even', 'default', 'isolation', 'multitenant', 'resource-aware'],
+    what: 'Who decides which executors run where, by name: one of `scheduling.strategy-modules`, `balanced` (by `load-balance.mode`), or as Storm `even` (round robin over slots; what runs stays), `default` (a topology that may have more workers spreads again), `isolation` (hosts of their own), `multitenant` (pools of machines by user) or `resource-aware` (where processor and memory last).',
+  },
+  'scheduling.strategy-modules': {
+    kind: 'strings',
+    default: [],
+    scope: 'cluster',
+    what: 'Strategies of your own: `name=/absolute/path/of/a/module.mjs` each (docs/own-strategy.md). They decide in threads of their own.',
+  },
+  'scheduling.deadline': {
+    kind: 'duration',
+    default: 5000,
+    minimum: 100,
+    maximum: 600_000,
+    scope: 'cluster',
+    what: 'How long a strategy may take for one round. After that its thread is replaced, and its topologies keep what they have; one that is installed is asked again ten times as long afterwards.',
   },
   'scheduling.compatibility': {
     kind: 'strings',
@@ -224,11 +238,10 @@ export const SETTINGS_TABLE = {
     storm: [{ name: 'topology.priority', unit: 'plain' }],
   },
   'topology.scheduler-strategy': {
-    kind: 'choice',
+    kind: 'string',
     default: 'default',
-    choices: ['default', 'generic', 'default-old', 'generic-old', 'round-robin', 'constraint-solver'],
     scope: 'topology',
-    what: 'How the strategy `resource-aware` places the topology.',
+    what: 'How the strategy `resource-aware` places the topology: `default`, `generic`, `default-old`, `generic-old`, `round-robin` or `constraint-solver`; or, under any strategy, the name of one of `scheduling.strategy-modules`, which places it.',
   },
   'topology.worker-max-heap': {
     kind: 'bytes',

@@ -283,6 +283,13 @@ function contradictions(settings: Settings): SettingFault[] {
   smaller('worker.restart-backoff', 'worker.restart-backoff-max');
   smaller('worker.stuck-warning', 'worker.stuck-timeout');
   smaller('topology.max-spout-pending', 'spout.pending-limit');
+  const strategy = settings['scheduling.strategy'];
+  const modules = settings['scheduling.strategy-modules'].map((entry) => entry.split('=', 1)[0]!);
+  const strategies = [...SETTINGS_TABLE['scheduling.strategy'].choices, ...modules];
+  if (!strategies.includes(strategy)) {
+    const message = `scheduling.strategy: expected one of ${strategies.join(', ')}, found ${show(strategy)}`;
+    faults.push({ name: 'scheduling.strategy', message });
+  }
   return faults;
 }
 

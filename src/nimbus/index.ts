@@ -1,5 +1,6 @@
 export type { BlobStore } from './blob-store.js';
 export { blobHash, createBlobStore } from './blob-store.js';
+export { StrategyThread } from './deciding/strategy-thread.js';
 export { componentNotFound } from './component-not-found.js';
 export type { Nimbus, NimbusOptions, TopologyDetail } from './nimbus.js';
 export { startNimbus } from './nimbus.js';

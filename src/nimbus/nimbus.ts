@@ -6,7 +6,7 @@
  * topologies only that something was heard of, or that something is due for. While the coordinator is away nothing is
  * concluded and nothing moves. Nothing is deleted because it is absent from some view.
  */
-import type { Clock, ErrorRecord, Logger, Settings } from '../base/index.js';
+import type { Clock, Logger, Settings } from '../base/index.js';
 import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import {
   type Coordination,
@@ -16,21 +16,15 @@ import {
   isTerminal,
   type TopologyPhase,
 } from '../coordination/index.js';
-import { planTopology } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
 import { ClusterView, type Report } from './cluster-view.js';
+import { Decider } from './deciding/decider.js';
 import { DueTimes } from './due-times.js';
 import type { KnownTopology } from './known-topology.js';
 import { LastReportDesk } from './last-reports.js';
 import { advancePhase } from './phases.js';
-import { placementChanges } from './placement-changes.js';
-import {
-  checkRebalance,
-  checkResources,
-  desiredAfter,
-  type RebalanceRequest,
-  type RebalanceResult,
-} from './rebalance.js';
+import type { RebalanceRequest, RebalanceResult } from './rebalance.js';
+import { decideRebalance, notLoaded } from './rebalance-decision.js';
 import { areWorkersGone, removeTopology } from './removal.js';
 import { TopologyMoves } from './moves/topology-moves.js';
 import { Rounds } from './rounds.js';
@@ -44,12 +38,11 @@ import {
   topologyStatus,
   type TopologyStatus,
 } from './status.js';
-import { type LifeEvent, lifeTimer, statusOf, transition, transitionIllegal } from './status-machine.js';
+import { type LifeEvent, lifeTimer, transition } from './status-machine.js';
 import { checkBundleSize, checkSubmission } from './submission.js';
 import { type ClusterSummary, type TopologySummary, topologySummary } from './summary.js';
 import {
   type LifeResult,
-  phaseSinceMs,
   type SubmitRequest,
   type SubmitResult,
   TopologyRequests,
@@ -73,6 +66,8 @@ export interface NimbusOptions {
   readonly logger: Logger;
   /** Source of secrets. */
   randomBytes(count: number): Uint8Array;
+  /** The module of the threads in which strategies run; not given: the one that is built beside this. */
+  readonly strategyThread?: URL;
   /** Called before steps that others must be able to go on from; for tests of crashes in between. */
   onStep?(name: string): void;
 }
@@ -149,6 +144,7 @@ class RunningNimbus implements Nimbus {
   readonly #shutdown = new Shutdown();
   readonly #loop: WakeableLoop;
   readonly #view: ClusterView;
+  readonly #decider: Decider;
   readonly #rounds: Rounds;
   readonly #moves: TopologyMoves;
   readonly #requests: TopologyRequests;
@@ -186,11 +182,13 @@ class RunningNimbus implements Nimbus {
     });
     this.#view = new ClusterView({ coordination, blobStore, settings, logger });
     this.#lastReports = new LastReportDesk(coordination);
+    this.#decider = new Decider({ settings, clock, entry: options.strategyThread });
     this.#rounds = new Rounds({
       work: this.#work,
       coordination,
       view: this.#view,
       settings,
+      decider: this.#decider,
       logger,
       nowMs: () => this.#nowMs(),
       wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
@@ -269,6 +267,7 @@ class RunningNimbus implements Nimbus {
     this.#isClosed = true;
     for (const resolve of this.#leaderWaiters.splice(0)) resolve();
     await this.#shutdown.close();
+    this.#decider.close();
     await this.#loop.close();
     await this.#saving;
   }
@@ -301,7 +300,13 @@ class RunningNimbus implements Nimbus {
 
   async rebalance(name: string, request: RebalanceRequest): Promise<RebalanceResult> {
     await this.#untilLeading();
-    const result = await this.#requests.change(name, (known) => this.#decideRebalance(name, known, request));
+    const result = await this.#requests.change(name, (known) =>
+      decideRebalance(name, known, request, {
+        settings: this.#options.settings,
+        now: this.#options.clock.moment(),
+        preview: (as) => this.#rounds.preview(known, as),
+      }),
+    );
     if (!request.preview) await this.#followUp(result.topologyId);
     return result;
   }
@@ -401,55 +406,6 @@ class RunningNimbus implements Nimbus {
     const { id } = this.#requests.named(name);
     await this.#requests.setPhase(name, change);
     await this.#followUp(id);
-  }
-
-  #decideRebalance(
-    name: string,
-    known: KnownTopology,
-    request: RebalanceRequest,
-  ): { readonly record?: KnownTopology['record']; readonly result: RebalanceResult } {
-    const { record, loaded } = known;
-    const now = this.#options.clock.moment();
-    const wallMs = Math.floor(now.wallMs);
-    const before = record.phase.kind === 'rebalancing' ? record.phase.desired : record.desired;
-    const isRepeated = request.requestId !== undefined && before?.requestId === request.requestId;
-    const desired = isRepeated ? before : desiredAfter(before, request, wallMs);
-    const event: LifeEvent = { kind: 'rebalance', waitMs: request.waitMs, desired };
-    const moved = isRepeated ? undefined : transition(record.phase, event, now);
-    if (moved?.kind === 'refused') throw transitionIllegal(name, record.phase, event);
-    if (loaded === undefined) throw IsobarError.from(known.loadProblem ?? notLoaded(known.id));
-    const { description, settings } = loaded;
-    checkRebalance(
-      request,
-      loaded.plan.tasks.map(({ component }) => component),
-    );
-    checkResources(request, this.#options.settings['scheduling.strategy']);
-    const plan = planTopology(description, settings, desired);
-    const { revision, placement } = desired;
-    const outcome = this.#rounds.preview(known, { plan, rebalance: { revision, placement } });
-    const after = outcome.kind === 'changed' ? outcome.assignment : known.assignment;
-    const phase = moved?.kind === 'moved' ? moved.phase : record.phase;
-    const result: RebalanceResult = {
-      topologyId: known.id,
-      status: statusOf(phase),
-      revision,
-      waitMs: phase.kind === 'rebalancing' ? phase.wait.waitMs : null,
-      workers: plan.topologyWorkers,
-      executors: countExecutors(plan.executors),
-      notes: plan.adjustments,
-      changes: placementChanges(known.assignment, after),
-      unplacedReason: outcome.unplacedReason,
-    };
-    if (request.preview || moved?.kind !== 'moved') return { result };
-    return {
-      record: {
-        ...record,
-        phase,
-        phaseSinceMs: phase === record.phase ? phaseSinceMs(record) : wallMs,
-        ...(moved.desired === undefined ? {} : { desired: moved.desired }),
-      },
-      result,
-    };
   }
 
   /** Whoever asks for the status after a request must see what became of it. */
@@ -714,18 +670,6 @@ class RunningNimbus implements Nimbus {
 
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function countExecutors(
-  executors: readonly { readonly component: string }[],
-): Readonly<Record<string, number>> {
-  const counts = new Map<string, number>();
-  for (const { component } of executors) counts.set(component, (counts.get(component) ?? 0) + 1);
-  return Object.fromEntries(counts);
-}
-
-function notLoaded(topologyId: string): ErrorRecord {
-  return { code: 'TOPOLOGY_CODE_LOST', message: `topology ${topologyId} is not loaded`, details: {} };
 }
 
 function holdsTopology({ topologyId }: { readonly topologyId: string | null }): boolean {

@@ -24,15 +24,15 @@ import {
   planBlacklist,
   type RoundSupervisor,
   type RoundTopology,
-  schedulingRound,
+  type ClusterSnapshot,
+  openRound,
   type SlotAssignment,
-  type Strategy,
-  strategyNamed,
   type TopologyOutcome,
   typicalLoad,
-  withBlacklist,
+  underBlacklist,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
+import type { Decider } from './deciding/decider.js';
 import { noteLoads } from './load-samples.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
@@ -54,6 +54,8 @@ export interface RoundsOptions {
   readonly coordination: Coordination;
   readonly view: ClusterView;
   readonly settings: Settings;
+  /** Who answers rounds. */
+  readonly decider: Pick<Decider, 'decide'>;
   readonly logger: Logger;
   readonly work: WorkCounts;
   /** Nimbus's own time, ms; never jumps. */
@@ -197,20 +199,25 @@ export class Rounds {
   }
 
   /** What a round would decide about one topology; nothing is written. */
-  preview(known: KnownTopology, as: Pick<RoundTopology, 'plan' | 'rebalance'>): TopologyOutcome {
+  async preview(
+    known: KnownTopology,
+    as: Pick<RoundTopology, 'plan' | 'rebalance'>,
+  ): Promise<TopologyOutcome> {
     const topology = { ...this.#roundTopology(known, known.loaded!), ...as };
     const others = this.#looksAtAll
       ? [...this.#options.view.topologies.values()].filter((one) => one !== known && isPlaced(one))
       : [];
-    const { topologies } = schedulingRound({
+    const round = openRound({
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(new Map([known, ...others].map((one) => [one.id, one]))),
       topologies: [
         topology,
         ...others.flatMap((one) => (one.loaded === undefined ? [] : [this.#roundTopology(one, one.loaded)])),
       ],
-      strategy: this.#strategy(false),
     });
+    const { topologies } = round.finish(
+      await this.#options.decider.decide(this.#shown(round.snapshot, false)),
+    );
     return topologies.find(({ topologyId }) => topologyId === known.id)!;
   }
 
@@ -233,13 +240,12 @@ export class Rounds {
   }
 
   /**
-   * `observes`: the blacklist learns from this round. A round about some topologies does not see all slots, and a preview must change
-   * nothing: they go by what is known.
+   * What the strategy sees of a snapshot. `observes`: the blacklist learns from this round. A round about some topologies does not see all
+   * slots, and a preview must change nothing: they go by what is known.
    */
-  #strategy(observes: boolean): Strategy {
+  #shown(snapshot: ClusterSnapshot, observes: boolean): ClusterSnapshot {
     const { settings } = this.#options;
-    const strategy = strategyNamed(settings['scheduling.strategy'], settings);
-    if (!settings['scheduling.blacklist']) return strategy;
+    if (!settings['scheduling.blacklist']) return snapshot;
     const rules: BlacklistRules = {
       toleranceMs: settings['blacklist.tolerance-time'],
       toleranceCount: settings['blacklist.tolerance-count'],
@@ -247,18 +253,17 @@ export class Rounds {
       roundMs: settings['nimbus.round-interval'],
       countsLostSlots: settings['blacklist.count-lost-slots'],
     };
-    return withBlacklist(strategy, (snapshot) => {
-      const known = this.#blacklist;
-      const before = observes ? known : { ...known, known: new Map<string, readonly number[]>() };
-      const decision = planBlacklist(before, snapshot, this.#options.nowMs(), rules);
-      if (!observes) return decision;
+    const known = this.#blacklist;
+    const before = observes ? known : { ...known, known: new Map<string, readonly number[]>() };
+    const decision = planBlacklist(before, snapshot, this.#options.nowMs(), rules);
+    if (observes) {
       this.#blacklist = decision.memory;
       for (const id of decision.memory.listedUntilMs.keys()) {
         if (!known.listedUntilMs.has(id))
           this.#options.logger.warn('supervisor.blacklisted', { supervisor: id });
       }
-      return decision;
-    });
+    }
+    return underBlacklist(snapshot, decision);
   }
 
   /** Strategies that look at whole machines decide about all topologies at once. */
@@ -272,15 +277,26 @@ export class Rounds {
       known.loaded === undefined ? [] : [this.#roundTopology(known, known.loaded)],
     );
     if (topologies.length === 0) return;
-    const round = schedulingRound({
+    const open = openRound({
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(scope),
       topologies,
-      strategy: this.#strategy(isAboutAll),
       ...(this.#options.settings['scheduling.strategy'] === 'balanced'
         ? { holds: (need) => this.#hold(scope.get(need.topologyId)!, need) }
         : {}),
     });
+    const before = new Map([...scope.values()].map((one) => [one.id, decidedFrom(one)]));
+    const round = open.finish(await this.#options.decider.decide(this.#shown(open.snapshot, isAboutAll)));
+    // What somebody else has changed while the strategy thought is decided again.
+    const isStale = ({ topologyId }: TopologyOutcome): boolean => {
+      const one = this.#options.view.topologies.get(topologyId);
+      return one === undefined || !sameParts(decidedFrom(one), before.get(topologyId)!);
+    };
+    const stale = new Set(round.topologies.filter(isStale).map(({ topologyId }) => topologyId));
+    if (stale.size > 0) {
+      for (const id of stale) this.#due.add(id);
+      this.#options.wakeIn(0);
+    }
     const known = new Set(
       round.topologies
         .filter((outcome) => this.#isKnownLack(scope.get(outcome.topologyId)!, outcome))
@@ -291,7 +307,8 @@ export class Rounds {
       if (event === 'executors.unplaced' && known.has(String(fields['topology']))) continue;
       logger[level](event, fields);
     }
-    for (const outcome of round.topologies) await this.#apply(scope.get(outcome.topologyId)!, outcome);
+    for (const outcome of round.topologies)
+      if (!stale.has(outcome.topologyId)) await this.#apply(scope.get(outcome.topologyId)!, outcome);
     if (!round.runAgain) return;
     for (const { topologyId, unplaced } of round.topologies) {
       if (unplaced.length > 0) this.#due.add(topologyId);
@@ -478,6 +495,15 @@ export class Rounds {
       return this.#liveness.lastHeartbeatMs({ ...place, timeoutMs, launchTimeoutMs, startedMs }, nowMs);
     };
   }
+}
+
+/** What a decision about a topology starts from, by identity. */
+function decidedFrom({ record, assignment, loaded }: KnownTopology): readonly unknown[] {
+  return [record, assignment, loaded];
+}
+
+function sameParts(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.every((part, index) => part === b[index]);
 }
 
 /** Topologies that are placed: alive, and not killed, which keep what they have until they are removed. */

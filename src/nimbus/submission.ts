@@ -11,7 +11,12 @@ import {
   type SettingFault,
   type Settings,
 } from '../base/index.js';
-import { planTopology, type TopologyPlan } from '../scheduling/index.js';
+import {
+  checkChosenStrategy,
+  installedStrategies,
+  planTopology,
+  type TopologyPlan,
+} from '../scheduling/index.js';
 import { cycleComponents, type TopologyDescription, validateDescription } from '../topology/index.js';
 
 export interface CheckedSubmission {
@@ -36,6 +41,7 @@ export function checkSubmission(value: unknown, given: RawSettings, cluster: Set
   const raw = overlaySettings(description.settings, given);
   refuseClusterSettings(raw);
   const settings = compileSettings(cluster, raw);
+  checkChosenStrategy(settings['topology.scheduler-strategy'], installedStrategies(cluster));
   const plan = planTopology(description, settings);
   const cycle = [...cycleComponents(description).keys()];
   if (plan.ackers === 0 && cycle.length > 0) {

@@ -55,6 +55,12 @@ export interface SubmitResult {
   readonly notes: readonly string[];
 }
 
+/** A decision about a topology: the record that follows, if one does. */
+export interface Changed<T> {
+  readonly record?: TopologyRecord;
+  readonly result: T;
+}
+
 /** What became of a request that changes the life of a topology. */
 export interface LifeResult {
   readonly topologyId: string;
@@ -140,11 +146,14 @@ export class TopologyRequests {
    */
   async change<T>(
     name: string,
-    decide: (known: KnownTopology) => { readonly record?: TopologyRecord; readonly result: T },
+    decide: (known: KnownTopology) => Changed<T> | Promise<Changed<T>>,
   ): Promise<T> {
     for (;;) {
       const known = this.named(name);
-      const { record, result } = decide(known);
+      const before = known.record;
+      const { record, result } = await decide(known);
+      // Deciding may take a while, in which somebody else can have written another one.
+      if (record !== undefined && known.record !== before) continue;
       if (record === undefined || (await this.write(known, record))) return result;
       await this.#options.refresh();
     }

@@ -67,7 +67,8 @@ export type {
 } from './round-types.js';
 export type { SupervisorUse, WorkerUse } from './resource-use.js';
 export { sharedOnSupervisors, useOfSupervisors, useOfWorkers } from './resource-use.js';
-export { clusterTopologyOf, schedulingRound } from './scheduling-round.js';
+export type { OpenRound } from './scheduling-round.js';
+export { clusterTopologyOf, openRound, schedulingRound } from './scheduling-round.js';
 export type {
   ClusterComponent,
   ComponentEdge,
@@ -95,6 +96,14 @@ export type { Shortage } from './strategies/resource-aware/shortage.js';
 export type { TopologyOrder, UserGuarantees } from './strategies/resource-aware/topology-order.js';
 export { STRATEGY_NAMES, strategyNamed } from './strategies/strategies.js';
 export type { SchedulingResult, Strategy, Unplaced } from './strategies/strategy.js';
+export type { DecisionPart, PartDecision } from './strategies/installed-strategies.js';
+export {
+  checkChosenStrategy,
+  decideInParts,
+  inParts,
+  installedStrategies,
+} from './strategies/installed-strategies.js';
+export { readDecision } from './strategies/read-decision.js';
 export { validateAssignment } from './validate-assignment.js';
 export { validateCapacity } from './validate-capacity.js';
 export type {
@@ -140,6 +149,6 @@ export type { BalancedOptions } from './strategies/balanced/balanced.js';
 export type { BalanceRules, LoadBalanceMode } from './resources.js';
 export { defaultStrategy } from './strategies/default/default.js';
 export type { BlacklistMemory, BlacklistRules } from './strategies/blacklist/blacklist.js';
-export { EMPTY_BLACKLIST, planBlacklist, withBlacklist } from './strategies/blacklist/blacklist.js';
+export { EMPTY_BLACKLIST, planBlacklist, underBlacklist } from './strategies/blacklist/blacklist.js';
 export { isolationStrategy } from './strategies/isolation/isolation.js';
 export { multitenantStrategy } from './strategies/multitenant/multitenant.js';

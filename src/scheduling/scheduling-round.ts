@@ -5,7 +5,7 @@
  * fails keeps its assignment and its slots, and the others are placed as usual. R4: no executor is lost in silence.
  * Source: Storm's `mk-assignments`; unlike there an exception does not end the daemon.
  */
-import { type ErrorRecord, IsobarError, toIsobarError } from '../base/index.js';
+import { type ErrorRecord, toIsobarError } from '../base/index.js';
 import { isAlive, type LivenessLimits, livenessLimits, restrictToAlive } from './alive-executors.js';
 import type { Assignment, SlotAssignment } from './assignment.js';
 import { WorkingCluster } from './cluster.js';
@@ -37,7 +37,7 @@ import { changedWorkers } from './start-times.js';
 import { slotsWanted } from './strategies/balanced/slot-groups.js';
 import { evenStrategy } from './strategies/even/even.js';
 import type { SchedulingResult, Unplaced } from './strategies/strategy.js';
-import { validateAssignment } from './validate-assignment.js';
+import { assignmentInvalid, validateAssignment } from './validate-assignment.js';
 
 /** A topology whose stored assignment was read. */
 interface ReadTopology {
@@ -52,8 +52,31 @@ type Failures = Map<
   { readonly topology: RoundTopology; readonly error: ErrorRecord; readonly dead: readonly DeadExecutor[] }
 >;
 
-/** Decides a round; nothing is thrown for what is wrong with one topology. Cost: O(E log E + S log M). */
+/** A round whose strategy has not answered yet. */
+export interface OpenRound {
+  /** What the strategy is to be asked. */
+  readonly snapshot: ClusterSnapshot;
+  /** Checks what it has answered, and decides. */
+  finish(result: SchedulingResult): SchedulingOutcome;
+}
+
+/** Decides a round at once; nothing is thrown for what is wrong with one topology. Cost: O(E log E + S log M). */
 export function schedulingRound(input: RoundInput): SchedulingOutcome {
+  const { strategy, compatibility = false } = input;
+  const schedule = strategy === 'even' ? evenStrategy({ fillLiveWorkers: !compatibility }) : strategy;
+  const round = openRound(input);
+  let result: SchedulingResult;
+  try {
+    result = schedule(round.snapshot);
+  } catch (error) {
+    const failures = new Map(round.snapshot.topologies.map(({ id }) => [id, error]));
+    result = { placement: round.snapshot.placement, unplaced: new Map(), failures, steps: 0 };
+  }
+  return round.finish(result);
+}
+
+/** Everything that comes before the strategy is asked, for whoever asks it elsewhere. */
+export function openRound(input: Omit<RoundInput, 'strategy' | 'compatibility'>): OpenRound {
   const failures: Failures = new Map();
   const readable: ReadTopology[] = [];
   const goneSupervisors = new Set(input.supervisors.filter(({ gone }) => gone === true).map(({ id }) => id));
@@ -78,8 +101,27 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
     placement: new Map(placed.map(({ topology, alive }) => [topology.id, alive])),
   };
   const shown = rebalanced(snapshot, placed);
-  const { result, faults } = decide(input, shown);
+  return {
+    snapshot: shown,
+    finish: (result) =>
+      finishRound(input, { snapshot: shown, placed, held, failures: new Map(failures), hiddenSlots }, result),
+  };
+}
 
+interface ReadRound {
+  readonly snapshot: ClusterSnapshot;
+  readonly placed: readonly ReadTopology[];
+  readonly held: ReadonlyMap<string, HeldTopology>;
+  readonly failures: Failures;
+  readonly hiddenSlots: number;
+}
+
+function finishRound(
+  input: Omit<RoundInput, 'strategy' | 'compatibility'>,
+  { snapshot, placed, held, failures, hiddenSlots }: ReadRound,
+  result: SchedulingResult,
+): SchedulingOutcome {
+  const faults = faultsOf(snapshot, result);
   const hosts = new Map(input.supervisors.map(({ id, host }) => [id, host]));
   const log: RoundLogLine[] = [];
   for (const { topology, dead } of placed) {
@@ -113,7 +155,7 @@ export function schedulingRound(input: RoundInput): SchedulingOutcome {
   // Only slots whose dead executors this round takes away are visible in the next one.
   const released = outcomes.some(({ kind, dead }) => kind === 'changed' && dead.length > 0);
   const runAgain = waiting && released && hiddenSlots > 0;
-  return { topologies: outcomes, log, runAgain, decided: { snapshot: shown, result } };
+  return { topologies: outcomes, log, runAgain, decided: { snapshot, result } };
 }
 
 interface HeldTopology {
@@ -125,7 +167,7 @@ interface HeldTopology {
 
 /** Topologies that are to wait, by id. Cost: O(workers), and O(E + S) for each topology that needs a slot. */
 function heldBack(
-  { holds, supervisors }: RoundInput,
+  { holds, supervisors }: Omit<RoundInput, 'strategy' | 'compatibility'>,
   readable: readonly ReadTopology[],
   failures: Failures,
 ): ReadonlyMap<string, HeldTopology> {
@@ -318,24 +360,14 @@ function readableSlots(stored: unknown): string[] {
   });
 }
 
-/** Runs the strategy and checks what it returned. */
-function decide(
-  { strategy, compatibility = false }: RoundInput,
-  snapshot: ClusterSnapshot,
-): { readonly result: SchedulingResult; readonly faults: ReadonlyMap<string, ErrorRecord> } {
-  const schedule = strategy === 'even' ? evenStrategy({ fillLiveWorkers: !compatibility }) : strategy;
-  try {
-    const result = schedule(snapshot);
-    const faults = new Map<string, ErrorRecord>();
-    for (const [id, error] of result.failures) faults.set(id, failure(error, id));
-    for (const [id, sentences] of validateAssignment(snapshot, result)) {
-      if (!faults.has(id)) faults.set(id, invalid(id, sentences));
-    }
-    return { result, faults };
-  } catch (error) {
-    const faults = new Map(snapshot.topologies.map(({ id }) => [id, failure(error, id)]));
-    return { result: { placement: new Map(), unplaced: new Map(), failures: new Map(), steps: 0 }, faults };
+/** Checks what a strategy returned. */
+function faultsOf(snapshot: ClusterSnapshot, result: SchedulingResult): ReadonlyMap<string, ErrorRecord> {
+  const faults = new Map<string, ErrorRecord>();
+  for (const [id, error] of result.failures) faults.set(id, failure(error, id));
+  for (const [id, sentences] of validateAssignment(snapshot, result)) {
+    if (!faults.has(id)) faults.set(id, invalid(id, sentences));
   }
+  return faults;
 }
 
 function failure(error: unknown, topologyId: string): ErrorRecord {
@@ -346,13 +378,7 @@ function failure(error: unknown, topologyId: string): ErrorRecord {
 }
 
 function invalid(topologyId: string, sentences: readonly string[]): ErrorRecord {
-  const shown = sentences.slice(0, 5).join('; ');
-  const more = sentences.length > 5 ? ` and ${sentences.length - 5} more` : '';
-  const { code, message, details } = new IsobarError(
-    'ASSIGNMENT_INVALID',
-    `The new placement of ${topologyId} was refused: ${shown}${more}.`,
-    { where: topologyId },
-  );
+  const { code, message, details } = assignmentInvalid(topologyId, sentences);
   // Without the stack, so that the same input gives the same outcome wherever it is decided.
   return { code, message, details };
 }

@@ -4,6 +4,7 @@
  * V1: no slot is shared; V2: no executor is twice or unknown; V3: none is lost: each has a slot or is reported; V4: a
  * new slot exists, is offered, and its host may be used. What was placed before may stay where it is.
  */
+import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from './assignment.js';
 import {
   type ClusterSnapshot,
@@ -40,6 +41,20 @@ export function validateAssignment(
   keepOldSlotsOfFaulty(snapshot, result, faults, report);
   return faults;
 }
+
+/** What is wrong with a topology's new placement, as an error. */
+export function assignmentInvalid(topologyId: string, sentences: readonly string[]): IsobarError {
+  const shown = sentences.slice(0, MOST_FAULTS_SHOWN).join('; ');
+  const more =
+    sentences.length > MOST_FAULTS_SHOWN ? ` and ${sentences.length - MOST_FAULTS_SHOWN} more` : '';
+  return new IsobarError(
+    'ASSIGNMENT_INVALID',
+    `The new placement of ${topologyId} was refused: ${shown}${more}.`,
+    { where: topologyId },
+  );
+}
+
+const MOST_FAULTS_SHOWN = 5;
 
 type Report = (topologyId: string, fault: string) => void;
 

@@ -20,8 +20,9 @@ import { compareLines } from './compare-views.js';
 import { explainLines } from './explain-views.js';
 import { type PlanInput, readPlanInput } from './plan-input.js';
 import { compareJson, explainJson, planJson, timelineJson } from './plan-json.js';
-import { type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
+import { checkStrategies, type PlanFlags, type PlanRequest, readPlanFlags } from './plan-options.js';
 import { planLines } from './plan-views.js';
+import { PlannedStrategies } from './planned-strategies.js';
 import { clusterFileOf } from './save-cluster.js';
 import { timelineLines } from './timeline-views.js';
 import { runningDraft } from './running-cluster.js';
@@ -35,12 +36,15 @@ export async function planCommand(
   { out, err, environment }: ClusterSurroundings,
 ): Promise<number> {
   const width = out.isTTY === true ? Math.max(40, out.columns ?? WIDTH_OF_PIPES) : WIDTH_OF_PIPES;
+  let strategies: PlannedStrategies | undefined;
   try {
     const request = readPlanFlags(flags);
     const running = flags.fromCluster === true ? await askRunning(flags, environment) : undefined;
     if (running === undefined && files.length === 0 && request.added.length === 0) throw nothingToPlan();
     const input = await readPlanInput(files, running, request, flags.check !== false);
-    const { text, json, isComplete } = answer(input, request, flags, width);
+    strategies = new PlannedStrategies(input.changed.settings);
+    checkStrategies(request, strategies.installed);
+    const { text, json, isComplete } = answer(input, request, flags, width, strategies);
     out.write(flags.json === true ? `${JSON.stringify(json())}\n` : `${text().join('\n')}\n`);
     return isComplete ? ExitCode.ok : ExitCode.failed;
   } catch (error) {
@@ -55,6 +59,8 @@ export async function planCommand(
       );
     } else err.write(`${errorText(record, OWN_PLACE, colorsFor(err, environment))}\n`);
     return exitCode;
+  } finally {
+    strategies?.close();
   }
 }
 
@@ -85,10 +91,17 @@ interface Answer {
   readonly isComplete: boolean;
 }
 
-function answer(input: PlanInput, request: PlanRequest, flags: PlanFlags, width: number): Answer {
+function answer(
+  input: PlanInput,
+  request: PlanRequest,
+  flags: PlanFlags,
+  width: number,
+  strategies: PlannedStrategies,
+): Answer {
   const { original, changed, notes } = input;
+  const { maxRounds } = request;
   const planBy = (strategy: string): ClusterPlan =>
-    planCluster(changed, { strategy, maxRounds: request.maxRounds }, original);
+    planCluster(changed, { strategy, maxRounds, named: (name) => strategies.named(name) }, original);
   if (request.compared.length > 0) {
     const plans = request.compared.map(planBy);
     return {
@@ -98,7 +111,7 @@ function answer(input: PlanInput, request: PlanRequest, flags: PlanFlags, width:
     };
   }
   if (request.offerEveryMs !== undefined)
-    return timelineAnswer(input, request.offerEveryMs, request, flags, width);
+    return timelineAnswer(input, request.offerEveryMs, request, flags, width, strategies);
   const plan = planBy(request.strategy ?? changed.settings['scheduling.strategy']);
   if (flags.save !== undefined) save(flags.save, clusterFileOf(plan, changed, input.drafts));
   if (flags.explain !== undefined) {
@@ -143,10 +156,16 @@ function timelineAnswer(
   request: PlanRequest,
   flags: PlanFlags,
   width: number,
+  strategies: PlannedStrategies,
 ): Answer {
   const strategy = request.strategy ?? changed.settings['scheduling.strategy'];
   // Nobody runs while machines come up, unless the machine is there already.
-  const timeline = slotTimeline(withoutPlacement(changed), { strategy, offerEveryMs, offersAtMs });
+  const timeline = slotTimeline(withoutPlacement(changed), {
+    strategy,
+    named: (name) => strategies.named(name),
+    offerEveryMs,
+    offersAtMs,
+  });
   const wanted = changed.topologies.reduce((sum, { plan }) => sum + plan.executors.length, 0);
   return {
     text: () => timelineLines(timeline, { width, isWhole: flags.all === true }),

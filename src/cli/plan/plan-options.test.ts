@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { toIsobarError } from '../../base/index.js';
-import { type PlanFlags, readPlanFlags } from './plan-options.js';
+import { checkStrategies, type PlanFlags, readPlanFlags } from './plan-options.js';
 
 function refusal(flags: PlanFlags): string {
   try {
@@ -29,9 +29,7 @@ describe('readPlanFlags', () => {
   });
 
   it.each<[PlanFlags, string]>([
-    [{ strategy: 'balance' }, 'did you mean "balanced"?'],
     [{ compare: 'balanced' }, 'at least two strategies'],
-    [{ compare: 'balanced,evne' }, 'did you mean "even"?'],
     [{ compare: 'balanced,even', explain: 't/a' }, 'one of them'],
     [{ addSupervisor: ['slot=4'] }, 'did you mean "slots"?'],
     [{ addSupervisor: ['slots=0'] }, 'a whole number from 1 to 10000'],
@@ -44,5 +42,16 @@ describe('readPlanFlags', () => {
   ])('refuses %j and says what is expected', (flags, expected) => {
     expect(refusal(flags)).toContain(expected);
     expect(refusal(flags)).toMatch(/^USAGE: /);
+  });
+
+  it.each([
+    [{ strategy: 'balance', compared: [] }, 'did you mean "balanced"?'],
+    [{ strategy: undefined, compared: ['balanced', 'evne'] }, 'did you mean "even"?'],
+    [{ strategy: 'mines', compared: [] }, 'did you mean "mine"?'],
+  ])('refuses the strategies of %j, knowing those that are installed', (request, expected) => {
+    expect(() => checkStrategies(request, ['mine'])).toThrow(
+      expect.objectContaining({ code: 'USAGE', details: expect.objectContaining({ expected }) as object }),
+    );
+    expect(() => checkStrategies({ strategy: 'mine', compared: ['even'] }, ['mine'])).not.toThrow();
   });
 });

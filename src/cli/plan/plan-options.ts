@@ -67,10 +67,8 @@ export function readPlanFlags(flags: PlanFlags): PlanRequest {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  for (const name of compared) checkStrategy(name, '--compare');
   if (flags.compare !== undefined && compared.length < 2)
     throw usage('--compare', flags.compare, 'at least two strategies, such as balanced,even');
-  if (flags.strategy !== undefined) checkStrategy(flags.strategy, '--strategy');
   return {
     added: (flags.addSupervisor ?? []).map(readAdded),
     removed: flags.remove ?? [],
@@ -98,14 +96,20 @@ function readOfferEvery({ timeline, offerEvery, compare, explain }: PlanFlags): 
   throw usage('--offer-every', offerEvery, 'milliseconds from 0, or a duration such as 250ms, up to 1h');
 }
 
-function checkStrategy(name: string, flag: string): void {
-  if (STRATEGY_NAMES.includes(name)) return;
-  const closest = closestName(name, STRATEGY_NAMES);
-  throw usage(
-    flag,
-    name,
-    closest === undefined ? `one of ${STRATEGY_NAMES.join(', ')}` : `did you mean "${closest}"?`,
-  );
+/** Refuses strategies that neither come with Isobar nor are installed in the cluster. @throws USAGE with the closest name */
+export function checkStrategies(
+  { strategy, compared }: Pick<PlanRequest, 'strategy' | 'compared'>,
+  installed: Iterable<string>,
+): void {
+  const known = [...STRATEGY_NAMES, ...installed];
+  const check = (name: string, flag: string): void => {
+    if (known.includes(name)) return;
+    const closest = closestName(name, known);
+    const expected = closest === undefined ? `one of ${known.join(', ')}` : `did you mean "${closest}"?`;
+    throw usage(flag, name, expected);
+  };
+  for (const name of compared) check(name, '--compare');
+  if (strategy !== undefined) check(strategy, '--strategy');
 }
 
 /** `rack=r1,slots=4,count=2`. */

@@ -9,6 +9,7 @@ import type { Assignment } from '../assignment.js';
 import { type ClusterSnapshot, type PlacedWorker, slotKey } from '../cluster-snapshot.js';
 import type { RoundTopology, SchedulingOutcome } from '../round-types.js';
 import { clusterTopologyOf, schedulingRound } from '../scheduling-round.js';
+import { inParts, installedStrategies } from '../strategies/installed-strategies.js';
 import { strategyNamed } from '../strategies/strategies.js';
 import type { Strategy } from '../strategies/strategy.js';
 import type { ImaginedCluster, ImaginedTopology } from './imagined-cluster.js';
@@ -22,6 +23,8 @@ export interface PlanOptions {
   readonly strategy: string;
   /** From 1. */
   readonly maxRounds: number;
+  /** How a strategy is asked, by its name; not given: those that come with Isobar, directly. */
+  readonly named?: (name: string) => Strategy;
 }
 
 export interface PlannedTopology extends ImaginedTopology {
@@ -56,14 +59,15 @@ export interface ClusterPlan {
  * Plans a cluster.
  *
  * @param original the cluster before the changes that are planned; what `before` is measured on
- * @throws SETTINGS_INVALID for a strategy that does not exist
+ * @throws SETTINGS_INVALID for a strategy that does not exist, and for modules that are not named as they have to be
  */
 export function planCluster(
   cluster: ImaginedCluster,
-  { strategy, maxRounds }: PlanOptions,
+  { strategy, maxRounds, named = (name) => strategyNamed(name, cluster.settings) }: PlanOptions,
   original: ImaginedCluster = cluster,
 ): ClusterPlan {
-  const decide = strategyNamed(strategy, cluster.settings);
+  named(strategy);
+  const decide = inParts(strategy, installedStrategies(cluster.settings), named);
   const { blacklistedHosts } = cluster;
   const schedule: Strategy =
     blacklistedHosts === undefined ? decide : (seen) => decide({ ...seen, blacklistedHosts });

@@ -8,7 +8,9 @@ import type { Assignment } from '../assignment.js';
 import type { PlacementNeed, RoundSupervisor } from '../round-types.js';
 import { schedulingRound } from '../scheduling-round.js';
 import { type SlotWaitState, waitBySettings } from '../slot-pool/index.js';
+import { inParts, installedStrategies } from '../strategies/installed-strategies.js';
 import { strategyNamed } from '../strategies/strategies.js';
+import type { Strategy } from '../strategies/strategy.js';
 import type { ImaginedCluster, ImaginedTopology } from './imagined-cluster.js';
 import { type PlacementMetrics, placementMetrics } from './placement-metrics.js';
 import { movesOfRound } from './placement-moves.js';
@@ -16,6 +18,8 @@ import { roundTopology, snapshotOf } from './plan-cluster.js';
 
 export interface TimelineOptions {
   readonly strategy: string;
+  /** How a strategy is asked, by its name; not given: those that come with Isobar, directly. */
+  readonly named?: (name: string) => Strategy;
   /** Time between two slots that are offered. */
   readonly offerEveryMs: number;
   /** When supervisors offer all their slots at once, by id, ms after the start; takes the place of `offerEveryMs` for them. */
@@ -121,8 +125,8 @@ class Timeline {
   }
 
   #round(): void {
-    const { strategy } = this.#options;
     const { settings, topologies } = this.#cluster;
+    const { strategy, named = (name: string) => strategyNamed(name, settings) } = this.#options;
     const nowMs = this.#cluster.nowMs + this.#nowMs;
     const none = new Set<string>();
     this.#dueMs.clear();
@@ -132,7 +136,7 @@ class Timeline {
       nowMs,
       supervisors: this.#present(),
       topologies: input,
-      strategy: strategyNamed(strategy, settings),
+      strategy: inParts(strategy, installedStrategies(settings), named),
       ...(strategy === 'balanced' ? { holds: (need) => this.#hold(byId.get(need.topologyId)!, need) } : {}),
     });
     const before = new Map(this.#stored);

@@ -8,7 +8,7 @@ import {
   type BlacklistRules,
   EMPTY_BLACKLIST,
   planBlacklist,
-  withBlacklist,
+  underBlacklist,
 } from './blacklist.js';
 
 const ROUND_MS = 10_000;
@@ -138,12 +138,9 @@ describe('the blacklist', () => {
             );
             const snapshot = { ...cluster(present, workers), placement: new Map(alive) };
             let hosts: ReadonlySet<string> = new Set();
-            const strategy = withBlacklist(defaultStrategy({ fillLiveWorkers: true }), (seen) => {
-              const decision = planBlacklist(memory, seen, round * ROUND_MS, rules);
-              ({ memory, hosts } = decision);
-              return decision;
-            });
-            const result = strategy(snapshot);
+            const decision = planBlacklist(memory, snapshot, round * ROUND_MS, rules);
+            ({ memory, hosts } = decision);
+            const result = defaultStrategy({ fillLiveWorkers: true })(underBlacklist(snapshot, decision));
             expect([...validateAssignment({ ...snapshot, blacklistedHosts: hosts }, result)]).toEqual([]);
             ({ placement } = result);
           }

@@ -8,7 +8,6 @@
  */
 import type { ClusterSnapshot } from '../../cluster-snapshot.js';
 import { compareText } from '../../order.js';
-import type { Strategy } from '../strategy.js';
 
 export interface BlacklistRules {
   /** How far back bad rounds count. */
@@ -84,19 +83,16 @@ export function planBlacklist(
   };
 }
 
-/** A strategy that does not use what a decision has listed, besides the hosts that were blacklisted anyway. */
-export function withBlacklist(
-  strategy: Strategy,
-  decide: (snapshot: ClusterSnapshot) => BlacklistDecision,
-): Strategy {
-  return (snapshot) => {
-    const { hosts, greyListed } = decide(snapshot);
-    if (hosts.size === 0 && greyListed.size === 0) return strategy(snapshot);
-    return strategy({
-      ...snapshot,
-      blacklistedHosts: new Set([...(snapshot.blacklistedHosts ?? []), ...hosts]),
-      greyListedSupervisors: greyListed,
-    });
+/** What a strategy sees of a snapshot under the blacklist. */
+export function underBlacklist(
+  snapshot: ClusterSnapshot,
+  { hosts, greyListed }: BlacklistDecision,
+): ClusterSnapshot {
+  if (hosts.size === 0 && greyListed.size === 0) return snapshot;
+  return {
+    ...snapshot,
+    blacklistedHosts: new Set([...(snapshot.blacklistedHosts ?? []), ...hosts]),
+    greyListedSupervisors: greyListed,
   };
 }
 
