@@ -113,7 +113,7 @@ export const SETTINGS_TABLE = {
     kind: 'boolean',
     default: true,
     scope: 'cluster',
-    what: 'The strategy `balanced` improves the greedy placement and restores a balance that was lost; off: exactly the steps of Flink.',
+    what: 'The strategy `balanced` improves the greedy placement, by also by classes, components and neighbours, and restores a balance that was lost; off: exactly the steps of Flink.',
   },
   'load-balance.load': {
     kind: 'choice',

@@ -49,6 +49,10 @@ describe('planCluster', () => {
     const twoLeft = running(cluster(machines([3, 3]), [words]), lost);
     const back = planCluster(addSupervisors(twoLeft, machines([3, 3, 3]).slice(2)), OPTIONS, twoLeft);
     expect(loads(back)).toEqual({ m1: 4, m2: 4, m3: 4 });
+    const moved = back.moves.flatMap(({ round, executors }) =>
+      executors.map(({ range }) => `${round} ${range[0]}`),
+    );
+    expect(new Set(moved).size).toBe(moved.length);
     expect(back.moves.map(({ left, chosen, to }) => [left, chosen, to?.supervisor])).toEqual([
       ['more-even', 'least-loaded', 'm3'],
       ['more-even', 'least-loaded', 'm3'],

@@ -12,6 +12,7 @@ import {
   type Arrangement,
   balanceGroups,
   type BalanceProblem,
+  largestLoadBound,
   machineLoads,
   spreadOf,
 } from '../../balance/index.js';
@@ -223,7 +224,7 @@ class BalancedRound {
     ]);
     const fixed = all.filter((one) => !isCounted.has(one) && indexOf.has(one.worker.supervisor));
     const arranged =
-      open.length === 0 && balance.moves.length === 0
+      !improves || (open.length === 0 && balance.moves.length === 0)
         ? { assigned, exchanges: 0 }
         : this.#arrange(
             { loads: problem.loads, assigned, current: this.#homes(groups, assigned, current) },
@@ -246,6 +247,14 @@ class BalancedRound {
     const final = arranged.assigned.map((machine) => compact.get(machine) ?? -1);
     const spread = spreadOf(machineLoads(problem, final));
     this.#note(open.length, { ...balance, spread }, arranged.exchanges);
+    if (open.length > 0 || balance.moves.length > 0)
+      this.#notePinned(
+        fixedLoads.reduce((most, load) => Math.max(most, load), spread.max),
+        problem.loads,
+        fixed,
+        places,
+        fixedLoads,
+      );
   }
 
   /** Machines that groups are at home on: where they run, or where they were taken out of a worker and come back to. */
@@ -323,6 +332,40 @@ class BalancedRound {
         `Further moves will bring it to ${figure(reachable.min)} to ${figure(reachable.max)}.`,
       );
     }
+  }
+
+  /** What it costs that some workers may not move: the bound if they could. Machines are numbered as in `#machines`. */
+  #notePinned(
+    largest: number,
+    loads: Float64Array,
+    fixed: readonly OpenRunning[],
+    places: Int32Array,
+    fixedLoads: Float64Array,
+  ): void {
+    const [slots, others] = [Int32Array.from(places), Float64Array.from(fixedLoads)];
+    const indexOf = new Map(this.#machines.map((id, index) => [id, index]));
+    const pinned = fixed.filter(
+      // By its own nature, not because of its mode or machine.
+      ({ topologyId, group }) =>
+        group.load > 0 && !this.#groupable.get(topologyId)!.weigh(group.executors).isMovable,
+    );
+    for (const { worker, group } of pinned) {
+      const machine = indexOf.get(worker.supervisor)!;
+      others[machine]! -= group.load;
+      slots[machine]!++;
+    }
+    const all = Float64Array.from([...loads, ...pinned.map(({ group }) => group.load)]);
+    const bound = largestLoadBound({
+      fixedLoads: others,
+      places: slots,
+      loads: all,
+      current: new Int32Array(all.length).fill(-1),
+    });
+    if (pinned.length === 0 || bound >= largest * (1 - 1e-9)) return;
+    const workers = pinned.length === 1 ? '1 running worker' : `${pinned.length} running workers`;
+    this.#notes.push(
+      `${workers} may not move, because of state or sources that are not movable; if all could, the bound would be ${figure(bound)}.`,
+    );
   }
 
   /** What workers are arranged by beside load. */
