@@ -128,7 +128,10 @@ function panelOf({ title, plan, lost }, colours, mostLoad) {
   const slots = Math.max(...machines.map((machine) => machine.slots));
   const { max } = plan.after.machineLoad;
   const isOptimal = max <= plan.after.lowestMaxLoad;
-  const bound = isOptimal ? 'optimal' : `${figure(plan.after.lowestMaxLoad)} would do`;
+  const lowest = figure(plan.after.lowestMaxLoad);
+  const bound = isOptimal
+    ? 'no lower with these workers'
+    : `at most ${lowest} is possible with these workers`;
   const verb = lost === undefined ? 'moved' : 'started again elsewhere';
   const moves = moved.size === 0 ? '' : `, ${moved.size} ${moved.size === 1 ? 'worker' : 'workers'} ${verb}`;
   const parts = [
