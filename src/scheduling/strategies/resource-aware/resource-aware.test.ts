@@ -138,6 +138,17 @@ describe('resource-aware', () => {
     expect(gpu.outcomes.get('t')).toBe('not-enough-resources');
   });
 
+  it('says of a topology that needs more than the whole cluster has what it needs, and what is free', () => {
+    const reasonFor = (part: Omit<Part, 'id' | 'executors'>): string | undefined =>
+      place(
+        fresh(supervisors(2, 2, 100, 1000), topology('t', [{ id: 'a', executors: 3, ...part }])),
+      ).unplaced.get('t')?.reason;
+    expect(reasonFor({ cpu: 80 })).toBe(
+      'has 3 executors without a slot. Together they need 240 % of a core; 200 % are free in all. Add supervisors, or stop another topology.',
+    );
+    expect(reasonFor({ heap: 700 })).toContain('Together they need 2100 MB; 2000 MB are free in all.');
+  });
+
   it('reports a topology that cannot be read and places the others', () => {
     const broken = topology('bad', [{ id: 'a', executors: 1, cpu: Number.NaN }]);
     const { failures, placement } = place(

@@ -87,11 +87,12 @@ export function demandOf(
 /** A sentence without its subject: the topology's name goes before it. */
 export function shortageText(executors: number, { component, need, have, best, rule }: Shortage): string {
   const waiting = `has ${executors} ${executors === 1 ? 'executor' : 'executors'} without a slot.`;
+  if (rule === 'cluster-total') {
+    const needs = lackText(need, have);
+    return `${waiting} Together they need ${needs} in all. Add supervisors, or stop another topology.`;
+  }
   const asks = `An executor of "${component}" needs ${text(need)}`;
   if (best === null) return `${waiting} ${asks}, and no supervisor can be used. Start one.`;
-  if (rule === 'cluster-total') {
-    return `${waiting} All its executors together need more than the ${text(have)} that are free. Add supervisors, or stop another topology.`;
-  }
   return `${waiting} ${asks}; ${text(have)} are free in all. Supervisor ${best.supervisor} comes closest with ${text(best)}, but ${REASONS[ruleKind(rule)]}`;
 }
 
@@ -144,6 +145,13 @@ function listOf(
       names.map(([name, index]) => [name, toValue(amount(genericResource(index)))]),
     ),
   };
+}
+
+/** Of sums over the cluster, which tell the one resource that does not suffice. */
+function lackText(need: ResourceList, have: ResourceList): string {
+  if (need.cpuPercent > 0) return `${need.cpuPercent} % of a core; ${have.cpuPercent} % are free`;
+  if (need.memoryMb > 0) return `${need.memoryMb} MB; ${have.memoryMb} MB are free`;
+  return 'more of a resource by name than there is';
 }
 
 function text({ cpuPercent, memoryMb, generic }: ResourceList): string {
