@@ -65,4 +65,4 @@ it('a worker that takes more than its executors asked for is stopped, says why, 
   expect((await workshop.run(['kill', 'greedy', '-w', '0', '--directory', cluster.directory])).code).toBe(0);
   await cluster.ask('stop');
   await until('no process is left', () => workshop.processes().length === 0);
-}, 120_000);
+}, 300_000);
