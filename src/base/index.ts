@@ -38,5 +38,13 @@ export {
 export type { SettingDefinition } from './settings-table.js';
 export { SETTINGS_TABLE } from './settings-table.js';
 export { Shutdown } from './shutdown.js';
+export {
+  ACKER,
+  EVENT_LOGGER,
+  isSystemComponent,
+  METRICS_PREFIX,
+  SYSTEM,
+  SYSTEM_PREFIX,
+} from './system-components.js';
 export { bootId, isSameProcessAlive, processIdentity } from './process-identity.js';
 export type { ProcessIdentity } from './process-identity.js';

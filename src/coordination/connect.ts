@@ -13,7 +13,6 @@ import {
   type Settings,
 } from '../base/index.js';
 import type { Coordination } from './coordination.js';
-import { connectEmbeddedCoordination } from './embedded/client.js';
 import { PARENT_PATHS } from './paths.js';
 import { StoreCoordination } from './store-coordination.js';
 import { isZooKeeperAddress, parseZooKeeperAddress, withoutCredentials } from './zookeeper/address.js';
@@ -49,6 +48,8 @@ export async function connectCoordination(options: CoordinationOptions): Promise
   const sessionTimeoutMs = settings['coordinator.session-timeout'];
   if (isZooKeeperAddress(address)) return connectZooKeeper(options);
   checkPath(address);
+  // Loaded when it is needed, as below: whoever only reads what others have written starts sooner without.
+  const { connectEmbeddedCoordination } = await import('./embedded/client.js');
   return connectEmbeddedCoordination({ socketPath: address, process, clock, logger, sessionTimeoutMs });
 }
 

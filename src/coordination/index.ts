@@ -1,5 +1,5 @@
 export type { SlotSearch, SlotTap, TappedRow, TapReport, TapRequest } from './tap.js';
-export { isSlotSearch, isSlotTap, MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from './tap.js';
+export { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from './tap.js';
 export type { CoordinationOptions } from './connect.js';
 export { connectCoordination, isCoordinatorAway } from './connect.js';
 export type {
@@ -11,7 +11,7 @@ export type {
   Versioned,
 } from './coordination.js';
 export type { EmbeddedCoordinator } from './embedded/server.js';
-export { openEmbeddedCoordinator } from './embedded/server.js';
+export { openEmbeddedCoordinator } from './embedded/open.js';
 export type { Handover, HandoverNode, HandoverState, HandoverStep, ReleasedState } from './handover.js';
 export { handoverState } from './handover.js';
 export type {
@@ -30,7 +30,15 @@ export type {
   WorkerHeartbeat,
 } from './heartbeat.js';
 export { quietIntervalMs } from './heartbeat.js';
-export { areHandovers, arePositions, isStateCopy, isStateFile, isWorkerHeartbeat } from './shapes.js';
+export {
+  areHandovers,
+  arePositions,
+  isSlotSearch,
+  isSlotTap,
+  isStateCopy,
+  isStateFile,
+  isWorkerHeartbeat,
+} from './shapes.js';
 export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
 export { isTerminal } from './topology-phase.js';
 export type { StateCopy, StateFile, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

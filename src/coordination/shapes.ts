@@ -7,6 +7,7 @@ import type { Assignment } from '../scheduling/index.js';
 import type { StoredPosition, SupervisorRecord, TopologyRecord } from './coordination.js';
 import type { Handover } from './handover.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, type SlotSearch, type SlotTap } from './tap.js';
 import type { StateCopy, StateFile } from './worker-link.js';
 
 /**
@@ -166,6 +167,19 @@ const HANDOVER_STEPS: Readonly<Record<string, Fields>> = {
 };
 const SAVED_STATE: Fields = { hash: 'text', bytes: 'number' };
 
+const SLOT_TAP: Fields = {
+  topologyId: 'text',
+  port: 'number',
+  request: {
+    component: 'text',
+    taken: 'flag',
+    where: { orNull: { field: 'text', value: 'text' } },
+    limit: 'number',
+    windowMs: 'number',
+  },
+};
+const SLOT_SEARCH: Fields = { topologyId: 'text', port: 'number', rootTask: 'number', sequence: 'number' };
+
 const POSITIONS: Shape = [{ task: 'number', generation: 'number' }];
 
 export function isWorkerHeartbeat(value: unknown): value is WorkerHeartbeat {
@@ -225,4 +239,14 @@ export function arePositions(value: unknown): value is readonly StoredPosition[]
 
 export function areTexts(value: unknown): value is readonly string[] {
   return hasShape(value, ['text']);
+}
+
+export function isSlotTap(value: unknown): value is SlotTap {
+  if (!hasShape(value, SLOT_TAP)) return false;
+  const { limit, windowMs } = (value as SlotTap).request;
+  return Number.isInteger(limit) && limit >= 1 && limit <= MAX_TAP_ROWS && windowMs <= MAX_TAP_WINDOW_MS;
+}
+
+export function isSlotSearch(value: unknown): value is SlotSearch {
+  return hasShape(value, SLOT_SEARCH);
 }

@@ -2,8 +2,6 @@
  * What is asked and answered when somebody wants to see live rows: from Nimbus's daemon over the supervisor's socket to the
  * worker, and from its main thread to the executor threads. Plain data.
  */
-import { z } from 'zod';
-
 /** A tap ends by itself: whoever wants more asks again, and whoever is gone costs nothing. */
 export interface TapRequest {
   readonly component: string;
@@ -39,14 +37,6 @@ export interface TapReport {
 export const MAX_TAP_ROWS = 1000;
 export const MAX_TAP_WINDOW_MS = 5000;
 
-const REQUEST = z.object({
-  component: z.string().max(1000),
-  taken: z.boolean(),
-  where: z.object({ field: z.string().max(1000), value: z.string().max(10_000) }).nullable(),
-  limit: z.number().int().min(1).max(MAX_TAP_ROWS),
-  windowMs: z.number().min(50).max(MAX_TAP_WINDOW_MS),
-});
-
 /** What a supervisor is asked by somebody who is no worker. */
 export interface SlotTap {
   readonly topologyId: string;
@@ -60,21 +50,4 @@ export interface SlotSearch {
   readonly port: number;
   readonly rootTask: number;
   readonly sequence: number;
-}
-
-const SLOT_SEARCH = z.object({
-  topologyId: z.string(),
-  port: z.number(),
-  rootTask: z.number(),
-  sequence: z.number(),
-});
-
-export function isSlotSearch(value: unknown): value is SlotSearch {
-  return SLOT_SEARCH.safeParse(value).success;
-}
-
-const SLOT_TAP = z.object({ topologyId: z.string(), port: z.number(), request: REQUEST });
-
-export function isSlotTap(value: unknown): value is SlotTap {
-  return SLOT_TAP.safeParse(value).success;
 }

@@ -13,8 +13,6 @@ export type {
   Slot,
 } from './cluster-snapshot.js';
 export { executorLoads, LoadMeter, typicalLoad } from './load/index.js';
-export type { ExecutorToDeal } from './deal-to-threads.js';
-export { dealToThreads, redealToThreads } from './deal-to-threads.js';
 export type { PlannedExecutor } from './executors.js';
 export { computeExecutors, integerDivided, partitionFixed } from './executors.js';
 export { numberTasks, totalTasks } from './numbering.js';

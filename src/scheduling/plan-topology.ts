@@ -3,7 +3,7 @@
  * every component, `__acker` included. Stricter than Storm where Storm runs nothing in silence: a component without
  * tasks is an error here. Whatever is adjusted is reported as a sentence.
  */
-import { IsobarError, type Settings } from '../base/index.js';
+import { ACKER, IsobarError, type Settings } from '../base/index.js';
 import type { ComponentDescription, SubscriptionDescription } from '../topology/index.js';
 import { ackerCount } from './ackers.js';
 import type { ComponentTasks } from './assignment.js';
@@ -13,7 +13,6 @@ import { type ComponentCounts, exceededLimit, normaliseComponent } from './paral
 import type { ClusterComponent, RequestedResources } from './resources.js';
 import { DEFAULT_SHARING_GROUP, slotCounts } from './slot-sharing/index.js';
 import { requestAfter, requestOfSettings } from './placement-rules.js';
-import { ACKER } from './system-components.js';
 
 /** What of a topology's description decides its counts and its placement. */
 export interface PlannableTopology {

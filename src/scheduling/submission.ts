@@ -3,13 +3,13 @@
  * Used where Isobar must agree with Storm exactly; `plan-topology.ts` is what Isobar's own submissions go through.
  * Source: Storm's `Nimbus.submitTopologyWithOpts` and `StormCommon.validateBasic` and `validateStructure`.
  */
+import { SYSTEM_PREFIX } from '../base/index.js';
 import {
   type ComponentCounts,
   type ComponentRequest,
   exceededLimit,
   normaliseComponent,
 } from './parallelism.js';
-import { SYSTEM_PREFIX } from './system-components.js';
 import {
   type Graph,
   type GraphComponent,

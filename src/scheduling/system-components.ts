@@ -1,10 +1,5 @@
-/** Names of the components that Isobar adds to every topology. User ids never start with `__`. */
-
-export const SYSTEM_PREFIX = '__';
-export const ACKER = '__acker';
-export const EVENT_LOGGER = '__eventlogger';
-export const METRICS_PREFIX = '__metrics_';
-export const SYSTEM = '__system';
+/** Which components Isobar adds to a topology, and how many tasks they have. */
+import { ACKER, EVENT_LOGGER, METRICS_PREFIX } from '../base/index.js';
 
 /** A consumer of metrics, as a cluster's or topology's configuration registers it. */
 export interface MetricsConsumer {

@@ -4,13 +4,8 @@
  * see and that Storm's validation is about.
  * Source: Storm's `StormCommon.systemTopologyImpl`.
  */
-import {
-  ACKER,
-  EVENT_LOGGER,
-  type MetricsConsumer,
-  metricsConsumerIds,
-  SYSTEM,
-} from './system-components.js';
+import { ACKER, EVENT_LOGGER, SYSTEM } from '../base/index.js';
+import { type MetricsConsumer, metricsConsumerIds } from './system-components.js';
 
 export interface GraphStream {
   readonly fields: readonly string[];

@@ -8,7 +8,14 @@
  *     released as lost, or with the state that the worker had stored before.
  * H3  Nothing is written before what an earlier supervisor of this machine had written has been read.
  */
-import { type CancelTimer, type Clock, hasCode, IsobarError, type Logger } from '../base/index.js';
+import {
+  type CancelTimer,
+  type Clock,
+  hasCode,
+  IsobarError,
+  isSystemComponent,
+  type Logger,
+} from '../base/index.js';
 import type { Coordination, Handover, ReleasedState, StopWatching } from '../coordination/index.js';
 import type { Assignment, TaskMove } from '../scheduling/index.js';
 import type { AssignmentView } from './assignment-view.js';
@@ -124,7 +131,8 @@ export class HandoverKeeper {
     const { supervisorId } = this.#options;
     if (from.supervisor !== supervisorId || this.#options.isHeld(from.port, topologyId)) return [];
     const isSystem = tasks.some(
-      ({ component, first: low, last: high }) => component.startsWith('__') && low <= first && first <= high,
+      ({ component, first: low, last: high }) =>
+        isSystemComponent(component) && low <= first && first <= high,
     );
     if (isSystem) return [];
     const lost: Handover[] = [];

@@ -6,9 +6,11 @@
  * clock that is moved by hand and a seed every run is the same.
  */
 import {
+  ACKER,
   type Clock,
   compileSettings,
   type ErrorRecord,
+  isSystemComponent,
   type Logger,
   type RawSettings,
   toErrorRecord,
@@ -75,10 +77,10 @@ export class InProcessTopology {
     const settings = compileSettings(...layers);
     const plan = planTopology(topology.description, settings);
     this.#tasks = plan.tasks;
-    this.#acking = plan.tasks.some(({ component }) => component === '__acker');
+    this.#acking = plan.tasks.some(({ component }) => component === ACKER);
     this.#stages = graphStages(topology.description).map((stage) => [...stage]);
     this.#spouts = topology.description.components.filter(({ kind }) => kind === 'spout').map(({ id }) => id);
-    const executors = plan.executors.filter(({ component }) => !component.startsWith('__'));
+    const executors = plan.executors.filter(({ component }) => !isSystemComponent(component));
     for (const { range, component } of executors)
       for (const task of tasksOf([range]))
         this.#book.add(task, component, this.#spouts.includes(component), 0);
@@ -209,7 +211,7 @@ export class InProcessTopology {
   }
 
   get #userComponents(): readonly string[] {
-    return this.#tasks.map(({ component }) => component).filter((id) => !id.startsWith('__'));
+    return this.#tasks.map(({ component }) => component).filter((id) => !isSystemComponent(id));
   }
 
   get #areAllStarted(): boolean {

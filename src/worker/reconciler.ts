@@ -13,6 +13,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   IsobarError,
+  isSystemComponent,
   toErrorRecord,
   type Clock,
   type ErrorRecord,
@@ -20,17 +21,12 @@ import {
   type Settings,
 } from '../base/index.js';
 import { handoverState, type Handover, type StoredPosition } from '../coordination/index.js';
-import {
-  redealToThreads,
-  type Assignment,
-  type ExecutorRange,
-  type SlotAssignment,
-  type TaskMove,
-} from '../scheduling/index.js';
+import type { Assignment, ExecutorRange, SlotAssignment, TaskMove } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
 import { Arrivals, type ExpectedTask } from './arrivals.js';
 import { C_GENERATION, C_MOVABLE } from './counters.js';
 import type { CrashRecord } from './crash-record.js';
+import { redealToThreads } from './deal-to-threads.js';
 import { Departures, type Destination } from './departures.js';
 import type { ExecutorThreads } from './executor-threads.js';
 import type { RouteKeeper } from './route-keeper.js';
@@ -304,7 +300,7 @@ export class Reconciler {
 
   /** Executors that run user code. */
   #runnable({ tasks }: Assignment, executors: readonly ExecutorRange[]): readonly ExecutorRange[] {
-    return executors.filter(([first]) => componentOf(tasks, first)?.startsWith('__') === false);
+    return executors.filter(([first]) => isOfUser(componentOf(tasks, first)));
   }
 
   #slotOf(slots: readonly SlotAssignment[]): SlotAssignment | undefined {
@@ -376,8 +372,8 @@ export class Reconciler {
   #reportMissing(moves: ReadonlyMap<number, TaskMove>): void {
     for (const [task, move] of moves) {
       const key = moveKey(task, move.move);
-      const isSystem = componentOf(this.#assignment?.tasks ?? [], task)?.startsWith('__') !== false;
-      if (isSystem || !this.#isFromHere(move) || this.#reported.has(key) || this.#kept.has(key)) continue;
+      if (!isOfUser(componentOf(this.#assignment?.tasks ?? [], task))) continue;
+      if (!this.#isFromHere(move) || this.#reported.has(key) || this.#kept.has(key)) continue;
       const isHere = this.#options.tasks.get(task) !== undefined && !this.#arrivals.has(task);
       if (isHere || this.#departures.has(task)) continue;
       if (handoverState(this.#arrivals.handovers, task, move.move).released !== undefined) continue;
@@ -671,4 +667,9 @@ function moveKey(task: number, move: number): string {
 
 function generationOf({ counters }: HostedTask['block']): number {
   return counters[C_GENERATION]!;
+}
+
+/** A task that nobody knows runs no user code. */
+function isOfUser(component: string | null | undefined): boolean {
+  return typeof component === 'string' && !isSystemComponent(component);
 }

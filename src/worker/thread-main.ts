@@ -6,6 +6,7 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
+  ACKER,
   compileSettings,
   createLogger,
   IsobarError,
@@ -114,7 +115,7 @@ async function main(): Promise<void> {
     edgeIds: new EdgeIds(randomInt(1, 2 ** 31), randomInt(1, 2 ** 31)),
     random: Math.random,
     deadLetterDirectory: start.deadLetterDirectory,
-    acking: tasks.some(({ component }) => component === '__acker'),
+    acking: tasks.some(({ component }) => component === ACKER),
     post,
     wake: () => wake(),
     aloneMarks: createAloneMarks(dirname(start.logPath), logger),

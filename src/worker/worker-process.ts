@@ -8,8 +8,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import {
+  ACKER,
   compileSettings,
   IsobarError,
+  isSystemComponent,
   toErrorRecord,
   toIsobarError,
   type Clock,
@@ -60,7 +62,6 @@ import { threadHeapMb } from './thread-heap.js';
 import { ThreadQuestions } from './thread-questions.js';
 import type { FromThread } from './thread-messages.js';
 
-const ACKER = '__acker';
 const CHANGED_DELAY_MS = 2;
 /** Bytes forwarded in one go that mean load, and how long to gather more of them then. */
 const BUSY_BYTES = 8192;
@@ -314,7 +315,7 @@ export class WorkerProcess {
   #areRoutesComplete(assignment: Assignment): boolean {
     const table = this.#routes.endpointOfTask;
     return assignment.tasks.every(({ component, first, last }) => {
-      if (component.startsWith('__')) return true;
+      if (isSystemComponent(component)) return true;
       for (let task = first; task <= last; task++) if ((table[task] ?? -1) < 0) return false;
       return true;
     });

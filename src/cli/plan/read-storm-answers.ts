@@ -3,7 +3,7 @@
  * `visualization` or, without groupings, from component pages; where executors run is read from component pages, and where these
  * are missing counted from the tasks that each worker has. Pure.
  */
-import type { RawSettings } from '../../base/index.js';
+import { ACKER, type RawSettings } from '../../base/index.js';
 import {
   computeExecutors,
   numberTasks,
@@ -36,7 +36,6 @@ export interface StormAnswer {
 }
 
 const FIRST_PORT = 6700;
-const ACKER = '__acker';
 const ACKER_RESOURCES: RequestedResources = { cpuPercent: 10, onHeapMb: 128, offHeapMb: 0 };
 
 /** The answers in a file: one, a list, or an object of answers by path; empty: it is something else. */

@@ -12,12 +12,7 @@ import {
 } from '../../base/index.js';
 import type { LongCall, StoredPosition, TopologyPhase } from '../../coordination/index.js';
 import { allocateRing, Doorbell } from '../../messaging/index.js';
-import {
-  dealToThreads,
-  planTopology,
-  type ComponentTasks,
-  type ExecutorRange,
-} from '../../scheduling/index.js';
+import { planTopology, type ComponentTasks, type ExecutorRange } from '../../scheduling/index.js';
 import { buildTopology, graphStages } from '../../topology/index.js';
 import { EdgeIds } from '../acking/edge-ids.js';
 import {
@@ -32,6 +27,7 @@ import {
   C_STOPPED,
   PROGRESS_WORDS,
 } from '../counters.js';
+import { dealToThreads } from '../deal-to-threads.js';
 import { EndpointTable } from '../endpoints.js';
 import { rangesOf, TaskBook, tasksOf, type HostedTask } from '../task-book.js';
 import { createFactory } from '../executor-factory.js';

@@ -2,13 +2,12 @@
  * What a topology asks for, by integer: its components in order of id, its executors in order of first task, what an
  * executor of each component needs, which memory they share, and who sends to whom.
  */
-import { IsobarError } from '../../../base/index.js';
+import { ACKER, IsobarError } from '../../../base/index.js';
 import type { ExecutorRange } from '../../assignment.js';
 import type { ClusterTopology } from '../../cluster-snapshot.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
 import type { ClusterComponent, PlacementRules, RequestedResources } from '../../resources.js';
-import { ACKER } from '../../system-components.js';
 import { CPU, FIRST_GENERIC, MEMORY, toAmount } from './amounts.js';
 import { NONE } from './machines.js';
 

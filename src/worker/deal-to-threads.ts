@@ -2,9 +2,8 @@
  * Deals the executors of one worker to its executor threads, balanced by load.
  * Source: the rule of FLIP-370's task-balanced slot sharing, with threads in the place of slots.
  */
-import { IsobarError } from '../base/index.js';
-import type { ExecutorRange } from './assignment.js';
-import { ACKER } from './system-components.js';
+import { ACKER, IsobarError } from '../base/index.js';
+import type { ExecutorRange } from '../scheduling/index.js';
 
 export interface ExecutorToDeal {
   readonly range: ExecutorRange;
