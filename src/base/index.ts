@@ -3,6 +3,7 @@ export { Channel, checkSocketPath, connectChannel, MAX_SOCKET_PATH_BYTES } from 
 export type { ChannelServer } from './channel-server.js';
 export { makePrivateDirectory, serveChannels } from './channel-server.js';
 export { closestName } from './closest-name.js';
+export { attendedClock } from './attended-clock.js';
 export type { CancelTimer, Clock, StoredMoment } from './clock.js';
 export { msBetween, systemClock, VirtualClock } from './clock.js';
 export { crc32 } from './crc32.js';

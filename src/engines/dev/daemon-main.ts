@@ -17,6 +17,7 @@ import {
   packageVersion,
   processIdentity,
   Shutdown,
+  attendedClock,
   systemClock,
   toErrorRecord,
 } from '../../base/index.js';
@@ -101,7 +102,7 @@ class DevDaemon {
     } = this.#directory;
     const common: DaemonSurroundings & { coordinatorAddress: string; blobDirectory: string } = {
       settings: compileSettings(this.#launch.settings),
-      clock: systemClock,
+      clock: attendedClock(systemClock),
       logger: this.#logger,
       signal: this.#stopStarting.signal,
       coordinatorAddress,

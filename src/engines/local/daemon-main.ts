@@ -14,6 +14,7 @@ import {
   createLogger,
   LogFile,
   type Logger,
+  attendedClock,
   systemClock,
   toErrorRecord,
   isSameProcessAlive,
@@ -53,7 +54,7 @@ async function start(launch: DaemonLaunch, logger: Logger): Promise<Daemon> {
   const coordinatorAddress = join(directory.socketDirectory, COORDINATOR_SOCKET);
   const common = {
     settings: compileSettings(launch.settings),
-    clock: systemClock,
+    clock: attendedClock(systemClock),
     logger,
     signal: new AbortController().signal,
     coordinatorAddress,
