@@ -613,7 +613,7 @@ export class BoltExecutor implements LocalTarget {
     else task.lines.enter(key, { rootTask, rootSequence, several, start });
   }
 
-  /** Waits for the promise of a call. */
+  /** Waits for the promise of a call; one of a library of its own may throw where a promise must not. */
   #follow(
     task: BoltTaskRunner,
     out: BoltOut,
@@ -646,7 +646,7 @@ export class BoltExecutor implements LocalTarget {
       this.#finish(task, key);
       this.#context.options.wake();
     };
-    void answer.then(
+    void Promise.resolve(answer).then(
       () => settle(() => this.#onReturned(task, out, anchor, edgeHigh, edgeLow, startMs)),
       (error: unknown) => settle(() => this.#onFailed(task, out, anchor, error)),
     );

@@ -209,7 +209,7 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
       },
     };
     this.openCalls.add(call);
-    void answer.then(
+    void Promise.resolve(answer).then(
       () => settle(close),
       (error: unknown) => {
         reportUserError(this, error, what);

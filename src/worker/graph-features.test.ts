@@ -664,3 +664,33 @@ describe('the message time-out', () => {
     expect(run.totals('numbers')).toMatchObject({ acked: 20, failed: 1, replayed: 1, deadLetters: 0 });
   });
 });
+
+describe('what a call returns', () => {
+  it('may be a promise of another make: one that throws fails its row, one that settles twice acks it once', async () => {
+    const lastingly = new Set<number>();
+    const odd = bolt({
+      takes: { n: t.int32, key: t.string },
+      process({ n }): PromiseLike<void> {
+        const isFirst = !lastingly.has(n);
+        lastingly.add(n);
+        return {
+          // A promise that does not keep to the rules is the point.
+          then(resolve: () => void) {
+            if (n % 3 === 0 && isFirst) throw new Error('not a promise');
+            resolve();
+            resolve();
+            throw new Error('too late');
+          },
+        } as unknown as PromiseLike<void>;
+      },
+    });
+    const run = start(
+      topology('thenables', (b) => {
+        b.bolt('odd', odd).shuffle(b.spout('numbers', numbers(30)));
+      }),
+      { threads: 1 },
+    );
+    await run.runToEnd();
+    expect(run.totals('numbers')).toMatchObject({ acked: 30, failed: 10, replayed: 10 });
+  });
+});

@@ -267,7 +267,7 @@ export class SpoutSource {
 
   #waitFor<T>(promise: PromiseLike<T>, onSettled: (value: T) => void): void {
     this.#waiting = true;
-    void promise.then(
+    void Promise.resolve(promise).then(
       (value) => {
         this.#waiting = false;
         this.#openingSinceMs = null;
@@ -295,7 +295,7 @@ export class SpoutSource {
     try {
       const answer = this.#options.inCall(call, run);
       if (isPromiseLike(answer))
-        void answer.then(undefined, (error: unknown) => this.#options.onError(error, call));
+        void Promise.resolve(answer).then(undefined, (error: unknown) => this.#options.onError(error, call));
     } catch (error) {
       this.#options.onError(error, call);
     }
