@@ -517,7 +517,10 @@ function assignmentOf({ assignment }: KnownTopology): readonly Assignment[] {
 
 /** Without slots that have no executors: the scheduler knows none of these. */
 function placedPart(assignment: Assignment): Assignment {
-  return { ...assignment, slots: assignment.slots.filter(({ executors }) => executors.length > 0) };
+  const { slots } = assignment;
+  // The very list, where it can be: what is known of it needs not be found out again.
+  if (slots.every(({ executors }) => executors.length > 0)) return assignment;
+  return { ...assignment, slots: slots.filter(({ executors }) => executors.length > 0) };
 }
 
 function slotsHeadedFor({ assignment }: KnownTopology): ReadonlySet<string> {

@@ -9,6 +9,7 @@ import {
   type Strategy,
   strategyNamed,
 } from '../../scheduling/index.js';
+import { ReceivedLists } from './sent-lists.js';
 import type {
   PostedDecision,
   StrategyAnswer,
@@ -21,9 +22,12 @@ const { source, port, answered } = workerData as StrategyThreadStart; // of `Str
 const count = new Int32Array(answered);
 const strategy = await load(source);
 
-port.on('message', ({ number, snapshot }: StrategyQuestion) => {
+const received = new ReceivedLists();
+
+port.on('message', ({ number, snapshot: posted }: StrategyQuestion) => {
   let answer: StrategyAnswer;
   try {
+    const snapshot = received.read(posted);
     const result = strategy(snapshot);
     answer = { number, kind: 'decided', decision: toPosted(result, snapshot) };
   } catch (error) {

@@ -1,7 +1,8 @@
 /** What is said between whoever asks a strategy and the thread that runs it. */
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorRecord, Settings } from '../../base/index.js';
-import type { ClusterSnapshot, PlacedWorker, SchedulingResult } from '../../scheduling/index.js';
+import type { PlacedWorker, SchedulingResult } from '../../scheduling/index.js';
+import type { PostedSnapshot } from './sent-lists.js';
 
 /** `own`: comes with Isobar. `installed`: a module of the operator's, by its absolute path. */
 export type StrategySource =
@@ -17,7 +18,7 @@ export interface StrategyThreadStart {
 
 export interface StrategyQuestion {
   readonly number: number;
-  readonly snapshot: ClusterSnapshot;
+  readonly snapshot: PostedSnapshot;
 }
 
 export type StrategyAnswer =

@@ -13,6 +13,7 @@ import {
 } from 'node:worker_threads';
 import { type Clock, IsobarError } from '../../base/index.js';
 import type { ClusterSnapshot, SchedulingResult, Strategy } from '../../scheduling/index.js';
+import { SentLists } from './sent-lists.js';
 import type {
   PostedDecision,
   StrategyAnswer,
@@ -39,6 +40,8 @@ interface RunningThread {
   readonly thread: Thread;
   readonly port: MessagePort;
   readonly answered: Int32Array;
+  /** What it has been told. */
+  readonly sent: SentLists;
 }
 
 export class StrategyThread {
@@ -62,9 +65,9 @@ export class StrategyThread {
   /** The same for who may wait without an event loop, such as a command. @throws STRATEGY_FAILED */
   readonly decideNow: Strategy = (snapshot) => {
     const { deadlineMs } = this.#options;
-    const { port, answered } = (this.#running ??= this.#start());
+    const { port, answered, sent } = (this.#running ??= this.#start());
     const before = Atomics.load(answered, 0);
-    port.postMessage(this.#question(snapshot));
+    port.postMessage(this.#question(snapshot, sent));
     if (Atomics.wait(answered, 0, before, deadlineMs) === 'timed-out') {
       this.close();
       throw this.#late();
@@ -84,8 +87,8 @@ export class StrategyThread {
     const restMs = this.#restsUntilMs - clock.nowMs();
     if (restMs > 0) throw this.#late(` It is asked again in ${Math.ceil(restMs / 1000)} s.`);
     const running = (this.#running ??= this.#start());
-    const { thread, port } = running;
-    const question = this.#question(snapshot);
+    const { thread, port, sent } = running;
+    const question = this.#question(snapshot, sent);
     const answer = await new Promise<StrategyAnswer>((resolve, reject) => {
       const settle = (act: () => void): void => {
         cancel();
@@ -118,9 +121,9 @@ export class StrategyThread {
     return resultOf(answer, snapshot);
   }
 
-  #question(snapshot: ClusterSnapshot): StrategyQuestion {
+  #question(snapshot: ClusterSnapshot, sent: SentLists): StrategyQuestion {
     this.#number++;
-    return { number: this.#number, snapshot };
+    return { number: this.#number, snapshot: sent.post(snapshot) };
   }
 
   #start(): RunningThread {
@@ -141,7 +144,7 @@ export class StrategyThread {
     thread.on('exit', forget);
     thread.unref();
     port.unref();
-    return { thread, port, answered: new Int32Array(answered) };
+    return { thread, port, answered: new Int32Array(answered), sent: new SentLists() };
   }
 
   #late(more = ''): IsobarError {
