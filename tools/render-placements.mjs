@@ -129,9 +129,7 @@ function panelOf({ title, plan, lost }, colours, mostLoad) {
   const { max } = plan.after.machineLoad;
   const isOptimal = max <= plan.after.lowestMaxLoad;
   const lowest = figure(plan.after.lowestMaxLoad);
-  const bound = isOptimal
-    ? 'no lower with these workers'
-    : `at most ${lowest} is possible with these workers`;
+  const bound = isOptimal ? 'no lower with these workers' : `${lowest} at least with these workers`;
   const verb = lost === undefined ? 'moved' : 'started again elsewhere';
   const moves = moved.size === 0 ? '' : `, ${moved.size} ${moved.size === 1 ? 'worker' : 'workers'} ${verb}`;
   const parts = [

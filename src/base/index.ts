@@ -30,6 +30,7 @@ export { createLogger, silentLogger } from './logger.js';
 export { packageVersion } from './package-version.js';
 export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';
 export {
+  aliasNotes,
   canonicalSettingName,
   compileSettings,
   DEFAULT_SETTINGS,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { IsobarError } from './errors.js';
 import {
+  aliasNotes,
   canonicalSettingName,
   compileSettings,
   DEFAULT_SETTINGS,
@@ -42,6 +43,14 @@ describe('compileSettings', () => {
     expect(settings['messaging.flush-interval']).toBe(5);
     expect(settings['topology.max-spout-pending']).toBe(100);
     expect(canonicalSettingName('topology.acker.executors')).toBe('topology.ackers');
+  });
+
+  it('are noted where they are given by a name of another system', () => {
+    const flink = { 'taskmanager.load-balance.mode': 'MIN_RESOURCES', 'load-balance.load': 'tasks' };
+    expect(aliasNotes(flink, { 'topology.acker.executors': 2 }, flink)).toEqual([
+      `Settings are taken from other names: Flink's "taskmanager.load-balance.mode" as load-balance.mode "min-resources", Storm's "topology.acker.executors" as topology.ackers.`,
+    ]);
+    expect(aliasNotes({ 'load-balance.mode': 'tasks' }, {})).toEqual([]);
   });
 
   it("translates Flink's names of load-balance modes, old ones too", () => {

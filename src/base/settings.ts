@@ -126,6 +126,22 @@ export function canonicalSettingName(key: string): SettingName | undefined {
   return name as SettingName | undefined;
 }
 
+/** A sentence on settings that are given by the names that other systems have for them: what each is taken as. None: no list. */
+export function aliasNotes(...layers: readonly RawSettings[]): readonly string[] {
+  const taken = layers.flatMap((layer) =>
+    Object.entries(layer).flatMap(([key, raw]): readonly string[] => {
+      const alias = DEFINITIONS.has(key) ? undefined : ALIASES.get(key);
+      const definition = alias === undefined ? undefined : DEFINITIONS.get(alias.name);
+      if (alias === undefined || definition === undefined || raw === undefined) return [];
+      const value = definition.kind === 'choice' ? ` "${String(translated(definition, raw, alias))}"` : '';
+      return [`${alias.system}'s "${key}" as ${alias.name}${value}`];
+    }),
+  );
+  return taken.length === 0
+    ? []
+    : [`Settings are taken from other names: ${[...new Set(taken)].join(', ')}.`];
+}
+
 /** Parses a duration as people write it (`"10s"`, `"250ms"`, a number of ms) into ms; undefined if it is none. */
 export function parseDurationMs(raw: unknown): number | undefined {
   return parseWithUnit(raw, DURATION_UNITS, null);

@@ -3,6 +3,7 @@
  * a version; whatever has to follow from it is decided by Nimbus's next step, also if this process ends in between.
  */
 import {
+  aliasNotes,
   type Clock,
   closestName,
   hasCode,
@@ -209,7 +210,7 @@ export class TopologyRequests {
     const { view, logger, clock } = this.#options;
     const { description, raw, settings, plan } = checked;
     const { name } = description;
-    const notes = [...description.warnings, ...plan.adjustments];
+    const notes = [...description.warnings, ...aliasNotes(raw), ...plan.adjustments];
     const former = view.named(name);
     const alive = former.find(({ record }) => !isTerminal(record.phase));
     if (alive !== undefined) {

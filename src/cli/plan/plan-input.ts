@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, extname, join } from 'node:path';
-import { compileSettings, IsobarError } from '../../base/index.js';
+import { aliasNotes, compileSettings, IsobarError } from '../../base/index.js';
 import { prepareSubmission, resolveEntry, stopBundler } from '../../engines/index.js';
 import {
   addSupervisors,
@@ -72,7 +72,12 @@ export async function readPlanInput(
   );
   changed = killWorkers(changed, request.killed);
   changed = removeSupervisors(changed, request.removed);
-  const { notes, offersAtMs = new Map() } = draft;
+  const { offersAtMs = new Map() } = draft;
+  const given = [
+    ...draft.topologies.map(({ settings }) => settings),
+    ...request.settings.byTopology.values(),
+  ];
+  const notes = [...draft.notes, ...aliasNotes(draft.settings, request.settings.all, ...given)];
   return { original: imagined.original, changed, drafts: imagined.drafts, notes, offersAtMs };
 }
 
