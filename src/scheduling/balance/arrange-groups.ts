@@ -130,6 +130,7 @@ class Exchanges {
     const loadOfOther = other < 0 ? 0 : this.#loads[other]!;
     const shift = this.#loads[group]! - loadOfOther;
     const runs = this.#current[group]! >= 0 || (other >= 0 && this.#current[other]! >= 0);
+    if (runs && other < 0) return false;
     if (!nearlyEqual(this.#loads[group]!, loadOfOther)) {
       if (runs) return false;
       const [there, here] = [this.#machineLoads[to]! + shift, this.#machineLoads[from]! - shift];

@@ -49,20 +49,38 @@ export function arrangeWorkers(
 ): ArrangedWorkers {
   const machineOf = Int32Array.from([...arrangement.assigned, ...fixedMachines]);
   const contents = new Contents();
+  const touched = touchedMachines(arrangement);
+  const isSeen = (index: number): boolean => touched === undefined || touched.has(machineOf[index]!);
+  const seenAt = machineOf.map((machine, index) => (isSeen(index) ? machine : -1));
   const objectives = [];
   if (classes.length > 0) {
-    const loads = workers.map((worker) => contents.loads(worker, classes));
-    objectives.push(new EvenAmounts(rackOf.length, loads, machineOf));
+    const loads = workers.map((worker, index) => (isSeen(index) ? contents.loads(worker, classes) : []));
+    objectives.push(new EvenAmounts(rackOf.length, loads, seenAt));
   }
   if (spreadsComponents) {
-    const counts = workers.map((worker) => contents.counts(worker));
-    objectives.push(new EvenAmounts(rackOf.length, counts, machineOf));
+    const counts = workers.map((worker, index) => (isSeen(index) ? contents.counts(worker) : []));
+    objectives.push(new EvenAmounts(rackOf.length, counts, seenAt));
   }
   if (keepsNeighbours) {
-    const ends = workers.map((worker) => contents.ends(worker));
-    objectives.push(new NearNeighbours(rackOf, ends, machineOf));
+    // Between racks everything counts that is in them.
+    const seesAll = rackOf.some((rack) => rack !== rackOf[0]);
+    const ends = workers.map((worker, index) => (seesAll || isSeen(index) ? contents.ends(worker) : NO_ENDS));
+    objectives.push(new NearNeighbours(rackOf, ends, seesAll ? machineOf : seenAt));
   }
   return arrangeGroups(arrangement, objectives);
+}
+
+const NO_ENDS: Ends = { outgoing: [], incoming: [] };
+
+/** Machines between which something can be exchanged; undefined: all, since a worker that has not run may go anywhere. */
+function touchedMachines({ assigned, current }: Arrangement): ReadonlySet<number> | undefined {
+  const touched = new Set<number>();
+  for (const [group, machine] of assigned.entries()) {
+    if (machine < 0 || machine === current[group]) continue;
+    if (current[group]! < 0) return undefined;
+    touched.add(machine).add(current[group]!);
+  }
+  return touched;
 }
 
 /** Numbers components and edges of all topologies, and says what workers have of them. */
