@@ -43,6 +43,7 @@ import { picturedSettings, picturedTopology, type SchedulingPicture } from './sc
 
 /** Strategies that cannot tell from free slots alone what is left of a machine. */
 const WHOLE_MACHINES: ReadonlySet<string> = new Set(['isolation', 'multitenant', 'resource-aware']);
+const CLEARING: ReadonlySet<string> = new Set(['isolation', 'multitenant']);
 /** Period at which workers without supervisor are looked for while a supervisor is away. */
 const AWAY_CHECK_MS = 500;
 /** Requests to the coordinator, one after the other, in which a worker that has lost its supervisor surely announces itself. */
@@ -271,6 +272,11 @@ export class Rounds {
     return WHOLE_MACHINES.has(this.#options.settings['scheduling.strategy']);
   }
 
+  /** Strategies that have machines cleared for one topology: who is to have a slot there waits until it is free. */
+  get #clearsMachines(): boolean {
+    return CLEARING.has(this.#options.settings['scheduling.strategy']);
+  }
+
   async #decide(scope: ReadonlyMap<string, KnownTopology>, isAboutAll: boolean): Promise<void> {
     const { logger } = this.#options;
     const topologies = [...scope.values()].flatMap((known) =>
@@ -403,8 +409,9 @@ export class Rounds {
       const holder = view.holderOf(slot);
       if (holder === undefined) return true;
       if (!scope.has(holder.id) || holder.loaded === undefined) return false;
-      // What a topology is about to give up is still its own.
-      return scope.size === 1 || isHeadedFor(holder, slot);
+      // What a topology is about to give up is still its own. A machine that is being cleared looks as it soon will, or the
+      // next round would clear another one instead.
+      return scope.size === 1 || this.#clearsMachines || isHeadedFor(holder, slot);
     };
     const present = view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];

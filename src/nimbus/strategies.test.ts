@@ -70,6 +70,32 @@ describe('strategies in a running Nimbus', () => {
     expect(slots).toHaveLength(2);
   });
 
+  it('isolation clears one machine for a topology that comes later, and keeps to it while others are still leaving', async () => {
+    const { submit, assigned } = bound(
+      await started({ 'scheduling.strategy': 'isolation', 'scheduling.isolated-topologies': ['alone=1'] }),
+    );
+    const machines = ['a', 'b', 'c'];
+    for (const machine of machines) await announce(machine, [1, 2], 2, 1024);
+    const others = await submit('others', 3, { tasks: 6, settings: QUIET });
+    const spread = await assigned(others, ({ slots }) => slots.length === 3);
+    for (const machine of machines) await harness!.report(machine, [spread]);
+    await harness!.settle();
+    const alone = await submit('alone', 2, { settings: QUIET });
+    // Nobody carries the moves out yet: what is being left is still held.
+    const targets = new Set<string>();
+    for (let turn = 0; turn < 8; turn++) {
+      await round(1);
+      for (const machine of machines) await harness!.report(machine, [spread]);
+      targets.add(JSON.stringify((await harness!.outside.readAssignment(others))?.target?.slots));
+    }
+    expect(targets.size).toBe(1);
+    const settled = await harness!.carryOut(others, machines);
+    const own = await assigned(alone, ({ slots }) => slots.length === 2);
+    const taken = new Set(own.slots.map(({ supervisor }) => supervisor));
+    expect(taken.size).toBe(1);
+    expect(settled.slots.some(({ supervisor }) => taken.has(supervisor))).toBe(false);
+  });
+
   it("multitenant keeps a user's topologies within its pool", async () => {
     const { submit, assigned } = bound(
       await started({ 'scheduling.strategy': 'multitenant', 'scheduling.user-pools': ['ann=1'] }),
