@@ -94,6 +94,12 @@ export class WorkingCluster {
     return this.#machines.filter(({ known }) => known).map(({ id }) => id);
   }
 
+  /** Of those that only a placement names, in order of id. */
+  unknownSupervisorIds(): readonly string[] {
+    const unknown = this.#machines.filter(({ known }) => !known).map(({ id }) => id);
+    return unknown.sort(compareText);
+  }
+
   wantedWorkers(topologyId: string): number {
     return this.#topology(topologyId).workers;
   }

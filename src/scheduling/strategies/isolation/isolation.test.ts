@@ -105,6 +105,38 @@ describe('the strategy isolation', () => {
   });
 });
 
+describe('an isolated topology on a supervisor that is away', () => {
+  const one = topologyOf('t', 1, 3);
+  const away = (executors: readonly (readonly [number, number])[]): ClusterSnapshot =>
+    clusterOf([2], [one], new Map([['t', [{ supervisor: 'away', port: 1, executors }]]]));
+
+  it('is placed as a whole on a host of its own where a part of it is missing', () => {
+    const { placement, reservedHosts, failures } = isolated({ t: 1 })(away([[1, 1]]));
+    expect([...failures]).toEqual([]);
+    expect(placement.get('t')).toEqual([
+      {
+        supervisor: 's0',
+        port: 0,
+        executors: [
+          [1, 1],
+          [2, 2],
+          [3, 3],
+        ],
+      },
+    ]);
+    expect(reservedHosts).toEqual(['h0']);
+  });
+
+  it('stays there where nothing is missing', () => {
+    const whole = away([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ]);
+    expect(isolated({ t: 1 })(whole).placement).toEqual(whole.placement);
+  });
+});
+
 describe('the strategy default', () => {
   it('returns sound placements, and no topology is larger than it wants to be', () => {
     fc.assert(

@@ -53,12 +53,19 @@ function isolate(snapshot: ClusterSnapshot, options: IsolationOptions): Scheduli
     reserved.push(host);
   };
   const hosts = slotsByHost(cluster);
+  const freeIsolated = (slots: readonly Slot[]): void => {
+    for (const slot of slots)
+      if (isolated.has(cluster.workerAt(slot)?.topologyId ?? '')) cluster.freeSlot(slot);
+  };
   for (const [host, slots] of hosts) {
     if (keepsHost(cluster, slots, isolated)) reserve(host);
-    else
-      for (const slot of slots)
-        if (isolated.has(cluster.workerAt(slot)?.topologyId ?? '')) cluster.freeSlot(slot);
+    else freeIsolated(slots);
   }
+  // Supervisors that are away are a host whose name nobody knows: its workers stay if they are as they should be.
+  const elsewhere = cluster
+    .unknownSupervisorIds()
+    .flatMap((supervisor) => cluster.usedPorts(supervisor).map((port): Slot => ({ supervisor, port })));
+  if (!keepsHost(cluster, elsewhere, isolated)) freeIsolated(elsewhere);
   const queue = hostQueue(cluster, hosts.keys());
   for (const one of isolated.values()) takeHosts(cluster, one, queue, reserve);
   const isShort = [...isolated.values()].some(({ specs }) => specs.size > 0);
