@@ -128,7 +128,11 @@ export async function connectControl(
     get isClosed() {
       return channel.isClosed;
     },
-    close: () => channel.end(),
+    close() {
+      channel.end();
+      // A daemon that stands still would never close its side, and the command would not end.
+      channel.setReferenced(false);
+    },
   };
 }
 

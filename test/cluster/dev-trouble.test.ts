@@ -183,6 +183,30 @@ describe('commands for a cluster', () => {
     expect(existsSync(cluster.directory)).toBe(false);
   });
 
+  it('end by themselves, and say why, while its daemon stands still', async () => {
+    await cluster.ask();
+    const local = await cluster.pidOf('local');
+    process.kill(local, 'SIGSTOP');
+    const app = workshop.write('app.ts', numbersApp(null));
+    const commands = [
+      ['list'],
+      ['describe', 'numbers'],
+      ['kill', 'numbers'],
+      ['rebalance', 'numbers', '-n', '1'],
+      ['why', 'numbers'],
+      ['tap', 'numbers', 'sum'],
+      ['submit', app, '--no-check'],
+    ];
+    const all = commands.map((words) => workshop.run([...words, '--directory', cluster.directory]));
+    for (const { code, stderr } of await Promise.all(all)) {
+      expect(stderr).toContain('REQUEST_TIMEOUT');
+      expect(code).toBe(4);
+    }
+    expect((await cluster.dev('status')).code).toBe(1);
+    process.kill(local, 'SIGCONT');
+    await cluster.untilStatus('ready again', ({ state }) => state === 'ready');
+  });
+
   it('name the supervisors that there are', async () => {
     await cluster.ask('--supervisors', '2');
     const unknown = await cluster.dev('supervisor', 'stop', 's3');
