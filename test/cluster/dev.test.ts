@@ -37,8 +37,11 @@ async function submitNumbers(workers: number): Promise<ReadonlyMap<string, numbe
 
 describe('isobar dev', () => {
   it('starts the daemons, leaves them, finds them again, and ends all of it but the state', async () => {
-    const first = await cluster.dev();
+    const first = await cluster.dev('--set', 'metrics.port=0');
     expect(first).toMatchObject({ code: 0 });
+    expect(first.stdout).toMatch(/^metrics +http:\/\/127\.0\.0\.1:\d+\/metrics$/m);
+    const [{ metricsUrl } = { metricsUrl: null }] = (await cluster.status()).daemons;
+    expect(await (await fetch(metricsUrl ?? '')).text()).toContain('isobar_nimbus_leader 1');
     expect(first.stdout).toContain('started; ready: isobar submit app.ts');
     const keeper = await cluster.pidOf('keeper');
     const second = await cluster.dev();

@@ -10,6 +10,7 @@ export function devStatusLines(status: DevStatus): readonly string[] {
     `cluster      ${status.directory} (${stateText(status)})`,
     `coordinator  ${status.coordinator}`,
     `keeper       ${keeperText(status)}`,
+    `metrics      ${status.daemons.find(({ metricsUrl }) => metricsUrl !== null)?.metricsUrl ?? 'none'}`,
     '',
     ...columns(status.daemons, DAEMON_COLUMNS, WIDTH),
     '',

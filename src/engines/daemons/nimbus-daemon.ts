@@ -15,8 +15,13 @@ export interface NimbusDaemonOptions extends DaemonSurroundings {
   supervisorSocket(supervisorId: string): string;
 }
 
+export interface NimbusDaemon extends Daemon {
+  /** Where it serves metrics now; null: nowhere, or the port is taken. */
+  readonly metricsUrl: string | null;
+}
+
 /** @throws SOCKET_PATH_TOO_LONG, STATE_DIRECTORY_UNUSABLE */
-export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<Daemon> {
+export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<NimbusDaemon> {
   const { blobDirectory, controlSocket, settings, clock, logger } = options;
   const shutdown = new Shutdown();
   try {
@@ -35,11 +40,14 @@ export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<D
     const control = await serveControl(controlSocket, nimbus, logger, (id) => options.supervisorSocket(id));
     shutdown.add('control', () => control.close());
     const { 'metrics.address': address, 'metrics.port': port } = settings;
-    if (port !== null) {
-      const metrics = await serveMetrics({ nimbus, address, port, clock, logger });
-      shutdown.add('metrics', () => metrics.close());
-    }
-    return { close: () => shutdown.close() };
+    const metrics = port === null ? undefined : await serveMetrics({ nimbus, address, port, clock, logger });
+    if (metrics !== undefined) shutdown.add('metrics', () => metrics.close());
+    return {
+      get metricsUrl() {
+        return metrics?.url ?? null;
+      },
+      close: () => shutdown.close(),
+    };
   } catch (error) {
     await shutdown.close();
     throw error;

@@ -27,6 +27,8 @@ export interface DaemonAnswer {
   readonly version: string;
   readonly state: DaemonState;
   readonly startedMs: number;
+  /** Where it serves metrics now; null: nowhere. Absent: another version's. */
+  readonly metricsUrl?: string | null;
 }
 
 /** Written as JSON to a file whose path is the daemon's first argument. */

@@ -24,7 +24,7 @@ import {
 import { startCoordinatorDaemon } from '../daemons/coordinator-daemon.js';
 import type { Daemon, DaemonSurroundings } from '../daemons/daemon.js';
 import { machineShare } from '../daemons/machine.js';
-import { startNimbusDaemon } from '../daemons/nimbus-daemon.js';
+import { type NimbusDaemon, startNimbusDaemon } from '../daemons/nimbus-daemon.js';
 import { startSupervisorDaemon } from '../daemons/supervisor-daemon.js';
 import {
   type DaemonState,
@@ -44,6 +44,7 @@ class DevDaemon {
   /** In the order of their start. */
   readonly #parts: Daemon[] = [];
   readonly #shutdown = new Shutdown();
+  #nimbus: NimbusDaemon | undefined;
   #state: DaemonState = 'starting';
   #starting: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
@@ -80,6 +81,7 @@ class DevDaemon {
           version: packageVersion(),
           state: this.#state,
           startedMs: this.#startedMs,
+          metricsUrl: this.#nimbus?.metricsUrl ?? null,
         }),
         close: (how) => void this.close(how).finally(() => process.exit()),
       },
@@ -112,14 +114,14 @@ class DevDaemon {
       const own = { directory: coordinatorDirectory, socketPath: coordinatorSocket };
       this.#parts.push(await startCoordinatorDaemon({ ...common, ...own }));
     }
-    if (nimbus)
-      this.#parts.push(
-        await startNimbusDaemon({
-          ...common,
-          controlSocket,
-          supervisorSocket: (id) => supervisorSocket(this.#directory, id),
-        }),
-      );
+    if (nimbus) {
+      this.#nimbus = await startNimbusDaemon({
+        ...common,
+        controlSocket,
+        supervisorSocket: (id) => supervisorSocket(this.#directory, id),
+      });
+      this.#parts.push(this.#nimbus);
+    }
     if (supervisor === null) return;
     const { name, host, rack, slots, firstPort, cores, memoryBytes } = supervisor;
     const share = machineShare(supervisors);

@@ -29,6 +29,8 @@ export interface DevDaemonStatus {
   readonly restarts: number;
   readonly problem: ErrorRecord | null;
   readonly retryInMs: number | null;
+  /** Where it serves metrics now; null: nowhere. */
+  readonly metricsUrl: string | null;
 }
 
 export interface DevSupervisorStatus {
@@ -131,11 +133,12 @@ function daemonStatuses(
   return Promise.all(
     planDaemons(cluster, supervisors).map(async ({ id }): Promise<DevDaemonStatus> => {
       const identity = findDaemon(directory, id);
-      const nothing = { id, version: null, restarts: 0, problem: null, retryInMs: null };
+      const nothing = { id, version: null, restarts: 0, problem: null, retryInMs: null, metricsUrl: null };
       if (identity === undefined) return { ...nothing, state: 'gone', pid: null };
       const answer = await askDaemon(directory, id);
       if (answer === undefined) return { ...nothing, state: 'silent', pid: identity.pid };
-      return { ...nothing, state: answer.state, pid: identity.pid, version: answer.version };
+      const { state, version, metricsUrl = null } = answer;
+      return { ...nothing, state, pid: identity.pid, version, metricsUrl };
     }),
   );
 }
