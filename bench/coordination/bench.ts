@@ -14,6 +14,7 @@ import type * as Api from '../../dist/api/index.js';
 import type * as Base from '../../dist/base/index.js';
 import type * as Coordination from '../../dist/coordination/index.js';
 import type * as ZooKeeper from '../../dist/coordination/zookeeper/zookeeper-servers.conformance.js';
+import type * as DaemonModule from '../../dist/engines/daemons/daemon.js';
 import type * as NimbusDaemon from '../../dist/engines/daemons/nimbus-daemon.js';
 import type * as SupervisorDaemon from '../../dist/engines/daemons/supervisor-daemon.js';
 import type * as Dev from '../../dist/engines/dev/dev-directory.js';
@@ -109,7 +110,7 @@ async function startDaemons(
     coordinatorAddress,
     blobDirectory: places.blobDirectory,
   };
-  const daemons = [
+  const daemons: DaemonModule.Daemon[] = [
     await startNimbusDaemon({
       ...common,
       controlSocket: places.controlSocket,
