@@ -77,6 +77,8 @@ describe('compileSettings', () => {
     expect(faults[0]).toContain('did you mean "topology.workers"');
     expect(faults[1]).toContain('whole number');
     expect(faults[2]).toContain('"10s"');
+    // A name that is like none gets no advice that would mislead.
+    expect(faultsOf({ nothing: 1 })[0]).toBe('unknown setting "nothing"; `isobar config` lists them all');
   });
 
   it('refuses a duration in text without a unit under its own name, and takes it in the unit of an alias', () => {

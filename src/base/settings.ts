@@ -2,7 +2,7 @@
  * Compiles raw settings (from the file, `--set`, a cluster's configuration) into one frozen record of numbers with
  * known units. All faults are reported at once; nothing is adjusted in silence.
  */
-import { closest } from 'fastest-levenshtein';
+import { closestName } from './closest-name.js';
 import { IsobarError } from './errors.js';
 import { SETTINGS_TABLE, type SettingDefinition } from './settings-table.js';
 
@@ -88,10 +88,9 @@ export function compileSettings(...layers: readonly RawSettings[]): Settings {
       const definition = DEFINITIONS.get(name);
       if (definition === undefined) {
         const known = [...DEFINITIONS.keys(), ...ALIASES.keys()];
-        faults.push({
-          name: key,
-          message: `unknown setting "${key}"; did you mean "${closest(key, known)}"?`,
-        });
+        const like = closestName(key, known);
+        const hint = like === undefined ? '`isobar config` lists them all' : `did you mean "${like}"?`;
+        faults.push({ name: key, message: `unknown setting "${key}"; ${hint}` });
         continue;
       }
       const before = givenBy.get(name);

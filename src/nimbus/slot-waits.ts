@@ -43,6 +43,8 @@ export class SlotWaits {
       return null;
     }
     this.#dueMs.set(topologyId, decision.dueMs);
+    if (decision.free >= decision.wanted)
+      return 'is placed in a moment: what else is asked for now is placed together with it.';
     const timeoutMs = settings['slot.wait-timeout'];
     const bound =
       timeoutMs === null

@@ -147,7 +147,8 @@ function finishRound(
     outcomes.push(outcomeOf(read, workers, result.unplaced.get(id), hiddenSlots, hosts, input.nowMs));
   }
   outcomes.sort((a, b) => compareText(a.topologyId, b.topologyId));
-  for (const outcome of outcomes) log.push(...logOf(outcome));
+  // Who waits on purpose is no cause for alarm.
+  for (const outcome of outcomes) log.push(...logOf(outcome, held.has(outcome.topologyId) ? 'info' : 'warn'));
   const isChanged = outcomes.some(({ kind }) => kind === 'changed');
   if (isChanged && result.notes !== undefined && result.notes.length > 0)
     log.push({ level: 'info', event: 'placement.balanced', fields: { notes: result.notes } });
@@ -489,7 +490,7 @@ function sameSlots(a: Assignment['slots'], b: Assignment['slots']): boolean {
   );
 }
 
-function logOf(outcome: TopologyOutcome): RoundLogLine[] {
+function logOf(outcome: TopologyOutcome, unplacedLevel: 'info' | 'warn'): RoundLogLine[] {
   const { topologyId, dead, unplaced, unplacedReason } = outcome;
   const lines: RoundLogLine[] = [];
   if (dead.length > 0) {
@@ -521,7 +522,7 @@ function logOf(outcome: TopologyOutcome): RoundLogLine[] {
   }
   if (unplaced.length > 0) {
     const fields = { topology: topologyId, count: unplaced.length, reason: unplacedReason };
-    lines.push({ level: 'warn', event: 'executors.unplaced', fields });
+    lines.push({ level: unplacedLevel, event: 'executors.unplaced', fields });
   }
   return lines;
 }
