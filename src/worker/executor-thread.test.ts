@@ -475,6 +475,22 @@ describe('executors of one thread', () => {
     expect(emitted).toSatisfy(even);
   });
 
+  it('take turns as tasks of spout executors, whichever turns find room', async () => {
+    const definition = topology('tasks', (b) => {
+      b.bolt('slow', slow, { parallelism: 2 }).shuffle(
+        b.spout('numbers', numbers, { parallelism: 2, tasks: 4 }),
+      );
+    });
+    const run = start(definition, { threads: 1 });
+    await run.until('rows', () => run.totals('slow').executed > 40_000);
+    const emitted = run.book
+      .all()
+      .filter(({ isSpout }) => isSpout)
+      .map(({ block }) => block.counters[C_EMITTED]!);
+    expect(emitted).toHaveLength(4);
+    expect(emitted).toSatisfy(even);
+  });
+
   it('take turns as bolts of branches that meet', async () => {
     const definition = topology('branches', (b) => {
       const one = b.bolt('one', pass).shuffle(b.spout('first', numbers));

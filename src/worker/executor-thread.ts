@@ -14,6 +14,7 @@ import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
 import { P_LAG_MS, P_TURNS } from './counters.js';
 import { CycleLevels } from './cycle-levels.js';
+import { FairTurns } from './fair-turns.js';
 import { findRow } from './find-row.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
@@ -70,7 +71,9 @@ export class ExecutorThread {
   #isFlushed = true;
   #lastFlushMs = 0;
   readonly #flushMs: number;
-  #turns = 0;
+  /** By depth of the graph. */
+  readonly #boltTurns: FairTurns[] = [];
+  readonly #spoutTurns = new FairTurns();
   #drainOrigin: number | null = null;
   #nextMaintenanceMs = 0;
   #maintainedMs: number;
@@ -230,12 +233,12 @@ export class ExecutorThread {
     this.#tasks.renew();
     let work = this.#drain();
     // Executors that may fill the same receiver go first in turn, or the others would find its gate closed for ever.
-    const turn = ++this.#turns;
-    for (const bolts of this.#tasks.boltsByDepth)
-      for (let i = 0; i < bolts.length; i++) work += bolts[(turn + i) % bolts.length]!.run(BOLT_BUDGET_ROWS);
-    const { spouts } = this.#tasks;
-    for (let i = 0; i < spouts.length; i++)
-      work += spouts[(turn + i) % spouts.length]!.run(SPOUT_BUDGET_ROWS);
+    const { boltsByDepth, spouts } = this.#tasks;
+    for (let depth = 0; depth < boltsByDepth.length; depth++) {
+      const turns = (this.#boltTurns[depth] ??= new FairTurns());
+      work += turns.each(boltsByDepth[depth]!, runOf, BOLT_BUDGET_ROWS);
+    }
+    work += this.#spoutTurns.each(spouts, runOf, SPOUT_BUDGET_ROWS);
     if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
     this.#replayUnmovedIfDue(turnMs);
     work += this.#runDue(turnMs);
@@ -563,4 +566,8 @@ export class ExecutorThread {
 /** A position as one line; it may be any value that can be stored, so also one that JSON cannot say. */
 function textOf(position: unknown): string {
   return JSON.stringify(encodePlain(position));
+}
+
+function runOf(executor: BoltExecutor | SpoutExecutor, budgetRows: number): number {
+  return executor.run(budgetRows);
 }

@@ -41,6 +41,7 @@ import {
   P_TASK,
   type CounterBlock,
 } from './counters.js';
+import { FairTurns } from './fair-turns.js';
 import { isBlocked, NO_ROUTES_YET, type Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
 import type { SpoutSource } from './spout-source.js';
@@ -564,7 +565,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 export class SpoutExecutor {
   readonly component: ComponentDescription;
   readonly tasks: SpoutTaskRunner[] = [];
-  #turn = 0;
+  readonly #turns = new FairTurns();
 
   constructor(component: ComponentDescription) {
     this.component = component;
@@ -586,13 +587,9 @@ export class SpoutExecutor {
 
   run(budgetRows: number): number {
     const share = Math.max(1, Math.floor(budgetRows / this.tasks.length));
-    let done = 0;
     const { clock } = this.tasks[0]!.context.options;
     const startMs = clock.nowMs();
-    for (let i = 0; i < this.tasks.length; i++) {
-      done += this.tasks[(this.#turn + i) % this.tasks.length]!.step(share);
-    }
-    this.#turn++;
+    const done = this.#turns.each(this.tasks, stepOf, share);
     if (done > 0) this.tasks[0]!.counters[C_BUSY_MS]! += clock.nowMs() - startMs;
     return done;
   }
@@ -606,4 +603,8 @@ export class SpoutExecutor {
     for (const task of this.tasks) next = Math.min(next, task.source.retryAtMs);
     return next;
   }
+}
+
+function stepOf(task: SpoutTaskRunner, budgetRows: number): number {
+  return task.step(budgetRows);
 }
