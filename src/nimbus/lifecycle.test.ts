@@ -257,6 +257,17 @@ describe('rebalance', () => {
     ]);
   });
 
+  it('accepts more workers than there are slots or executors, and says how many there will be', async () => {
+    await running();
+    const { workers, notes, changes } = await cluster.nimbus.rebalance('words', { ...LIVE, workers: 99 });
+    expect(workers).toBe(99);
+    const there = 2 + changes.startedWorkers.length - changes.stoppedWorkers.length;
+    expect(notes).toEqual([
+      'The workers wanted are 99, but there are 6 executors: at most 6 workers will run.',
+      `Of the 99 workers that are wanted ${there} have a slot and executors.`,
+    ]);
+  });
+
   it('refuses resources that its strategy does not look at, and changes nothing', async () => {
     const id = await cluster.submit();
     const request = { ...LIVE, workers: 3, resources: { count: { cpu: 50 } } };

@@ -1,6 +1,11 @@
 /** What becomes of a topology whose rebalance was asked for: checked, planned, previewed. Writes nothing. */
 import { type ErrorRecord, IsobarError, type Settings, type StoredMoment } from '../base/index.js';
-import { planTopology, type RoundTopology, type TopologyOutcome } from '../scheduling/index.js';
+import {
+  type Assignment,
+  planTopology,
+  type RoundTopology,
+  type TopologyOutcome,
+} from '../scheduling/index.js';
 import type { KnownTopology } from './known-topology.js';
 import { placementChanges } from './placement-changes.js';
 import {
@@ -60,7 +65,7 @@ export async function decideRebalance(
     waitMs: phase.kind === 'rebalancing' ? phase.wait.waitMs : null,
     workers: plan.topologyWorkers,
     executors: countExecutors(plan.executors),
-    notes: plan.adjustments,
+    notes: [...plan.adjustments, ...workersNote(plan.topologyWorkers, after)],
     changes: placementChanges(known.assignment, after),
     unplacedReason: outcome.unplacedReason,
   };
@@ -74,6 +79,13 @@ export async function decideRebalance(
     },
     result,
   };
+}
+
+/** What becomes of workers that are more than there are executors or slots for. */
+function workersNote(wanted: number, after: Assignment | undefined): readonly string[] {
+  const placed = (after?.slots ?? []).filter(({ executors }) => executors.length > 0).length;
+  if (placed === 0 || placed >= wanted) return [];
+  return [`Of the ${wanted} workers that are wanted ${placed} have a slot and executors.`];
 }
 
 function countExecutors(
