@@ -46,9 +46,10 @@ export function toImagined(
     }
   | undefined {
   const before = faults.count;
-  const own = splitByScope(given.all);
   const cluster = compiled('cluster settings', [draft.settings], faults);
-  const changed = compiled('--set', [draft.settings, own.cluster], faults);
+  const { own, byTopology } = wellFormed(given, faults);
+  const layers = cluster === undefined ? [own.cluster] : [draft.settings, own.cluster];
+  const changed = Object.keys(own.cluster).length === 0 ? cluster : compiled('--set', layers, faults);
   const slots = new Map(draft.supervisors.map(({ id, ports }) => [id, ports]));
   const hosts = new Map(draft.supervisors.map(({ id, host }) => [id, host]));
   const taken = new Map<string, string>();
@@ -63,7 +64,7 @@ export function toImagined(
     const stored =
       topology.stored ??
       (placement === undefined ? undefined : toAssignment(id, plan.plan, placement, hosts));
-    const over = { ...own.topology, ...given.byTopology.get(facts.name ?? id), ...given.byTopology.get(id) };
+    const over = { ...own.topology, ...byTopology.get(facts.name ?? id), ...byTopology.get(id) };
     const isChanged = Object.keys(over).length > 0 || Object.keys(own.cluster).length > 0;
     const after = isChanged ? withSettings({ ...topology, ...plan }, over, stored) : { topology, over };
     const now = isChanged ? planned(after.topology, changed, after.over, faults) : plan;
@@ -91,6 +92,20 @@ export function toImagined(
     original: { ...common, settings: cluster, topologies: withMeasured(originals, draft.topologies) },
     changed: { ...common, settings: changed, topologies: withMeasured(changes, draft.topologies) },
     drafts,
+  };
+}
+
+/** What was given for topologies is judged by itself and once, not with each topology; what is malformed is left out. */
+function wellFormed(
+  given: GivenSettings,
+  faults: InputFaults,
+): { readonly own: ReturnType<typeof splitByScope>; readonly byTopology: GivenSettings['byTopology'] } {
+  const own = splitByScope(given.all);
+  const isWellFormed = (where: string, raw: RawSettings): boolean =>
+    compiled(where, [raw], faults) !== undefined;
+  return {
+    own: isWellFormed('--set', own.topology) ? own : { ...own, topology: {} },
+    byTopology: new Map([...given.byTopology].filter(([name, raw]) => isWellFormed(`--set ${name}:…`, raw))),
   };
 }
 

@@ -27,7 +27,7 @@ export class InputFaults {
 
   addUnknownKey(where: string, key: string, known: readonly string[]): void {
     const closest = closestName(key, known);
-    const expected = closest === undefined ? `only ${known.join(', ')}` : `did you mean "${closest}"?`;
+    const expected = closest === undefined ? `only ${known.join(', ')}` : `"${closest}"`;
     this.add(where, expected, new Words(`the unknown key ${show(key)}`));
   }
 

@@ -129,15 +129,51 @@ describe('isobar plan', () => {
     const bad = await run({ 'c.json': { supervisors: [{ slot: 3 }] }, 'd.json': '{"supervisors": [NaN]}' });
     expect(bad).toMatchObject({ code: 3, out: '' });
     expect(bad.err).toContain('CLUSTER_INVALID: 2 faults:');
-    expect(bad.err).toContain('did you mean "slots"?');
+    expect(bad.err).toContain('supervisors[0]: expected "slots", found the unknown key "slot"');
     expect(bad.err).toContain('d.json: expected JSON, found');
     expect(await run({})).toMatchObject({ code: 2, out: '' });
     expect((await run({ 'c.json': small }, { remove: ['m4'] })).err).toMatch(
       /SUPERVISOR_UNKNOWN.*did you mean "m1"/s,
     );
+    expect((await run({ 'c.json': small }, { remove: ['rack-seven'] })).err).toContain(
+      'the id or the host of a supervisor: m1, m2, m3',
+    );
+    expect((await run({ 'c.json': small }, { rounds: '0' })).err).toContain('--rounds 0 is not understood');
     expect((await run({ 'c.json': small }, { explain: 'words/mop' })).err).toContain('did you mean "map"?');
     const asJson = await run({ 'c.json': { supervisors: 1 } }, { json: true });
     expect(JSON.parse(asJson.out)).toMatchObject({ type: 'error', code: 'CLUSTER_INVALID', exitCode: 3 });
+  });
+
+  it.each([
+    ['{"supervisors": [\n  {"id": "m1" "slots": 2}]}', /found text that is not: .* at line 2, column 15$/m],
+    ['{"supervisors": [\n', /found its end too early, at line 2, column 1$/m],
+    ['', /found its end too early, at line 1, column 1$/m],
+  ])('says in which line %j is no JSON', async (text, expected) => {
+    const { code, err } = await run({ 'c.json': text });
+    expect(code).toBe(3);
+    expect(err).toMatch(expected);
+  });
+
+  it('blames settings once, on the place that gave them', async () => {
+    const two = { supervisors: three, topologies: [words, { ...words, id: 'more' }] };
+    const given = await run({ 'c.json': two }, { set: ['topology.wrkers=2', 'words:topology.workers=-2'] });
+    expect(given).toMatchObject({ code: 3, out: '' });
+    expect(given.err).toMatch(
+      /CLUSTER_INVALID: 2 faults:\n {2}--set: .*wrkers.*\n {2}--set words:…: .*workers/,
+    );
+    expect(given.err).not.toContain('c.json');
+    const inFile = await run({ 'c.json': { ...small, settings: { 'load-balance.mode': 'tsks' } } });
+    expect(inFile.err).toMatch(/CLUSTER_INVALID: cluster settings: .*tsks/);
+    const both = { ...small, settings: { 'load-balance.mode': 'tsks' } };
+    const mixed = await run({ 'c.json': both }, { set: ['scheduling.moves-per-round=-1'] });
+    expect(mixed.err).toContain('CLUSTER_INVALID: 2 faults:');
+  });
+
+  it('names machines and topologies that are there twice beside other faults', async () => {
+    const { err } = await run({ 'c.json': small, 'd.json': small, 'e.json': { settngs: {} } });
+    expect(err).toContain('e.json: expected "settings", found the unknown key "settngs"');
+    expect(err).toContain('each supervisor in one file only, found "m1"');
+    expect(err).toContain('an id of its own, found "words"');
   });
 
   it('keeps the shape of its JSON', async () => {

@@ -54,8 +54,8 @@ export async function readPlanInput(
     if (draft !== undefined) drafts.push(draft);
   }
   if (answers.length > 0) drafts.push(readStormAnswers(answers, faults));
-  faults.throwIfAny();
   const draft = mergeDrafts(drafts, faults);
+  faults.throwIfAny();
   for (const name of request.settings.byTopology.keys()) {
     if (!draft.topologies.some(({ id, facts }) => id === name || facts.name === name))
       faults.add(`--set ${name}:…`, 'the name of a topology', name);
@@ -105,7 +105,11 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
   try {
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
-    faults.add(name, 'JSON', new Words(error instanceof Error ? error.message : String(error)));
+    faults.add(
+      name,
+      'JSON',
+      new Words(jsonFault(error instanceof Error ? error.message : String(error), text)),
+    );
     return undefined;
   }
   const own = stormAnswersIn(value, name);
@@ -115,6 +119,17 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
   }
   if (isTopologyDescription(value)) return readTopologyJson(value, name, faults);
   return readClusterFile(value, name, faults);
+}
+
+/** The parser counts characters; a person looks for a line. */
+function jsonFault(message: string, text: string): string {
+  const position = /^(.*?) in JSON at position (\d+)/s.exec(message);
+  const isCut = message === 'Unexpected end of JSON input';
+  if (position === null && !isCut) return `text that is not: ${message}`;
+  const before = text.slice(0, isCut ? text.length : Number(position?.[2])).split('\n');
+  const column = (before.at(-1)?.length ?? 0) + 1;
+  const what = isCut ? 'its end too early' : `text that is not: ${position?.[1] ?? message}`;
+  return `${what}, at line ${before.length}, column ${column}`;
 }
 
 async function readSource(file: string, isChecked: boolean): Promise<ClusterDraft> {

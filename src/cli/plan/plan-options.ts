@@ -79,9 +79,7 @@ export function readPlanFlags(flags: PlanFlags): PlanRequest {
     fromScratch: flags.fromScratch === true,
     offerEveryMs: readOfferEvery(flags),
     maxRounds:
-      flags.rounds === undefined
-        ? DEFAULT_ROUNDS
-        : readWhole('--rounds', 'rounds', flags.rounds, 1, MAX_ROUNDS),
+      flags.rounds === undefined ? DEFAULT_ROUNDS : readWhole('--rounds', '', flags.rounds, 1, MAX_ROUNDS),
   };
 }
 
@@ -184,5 +182,5 @@ function readSettings(pairs: readonly string[]): GivenSettings {
 function readWhole(flag: string, what: string, text: string, minimum: number, maximum: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= minimum && value <= maximum) return value;
-  throw usage(flag, `${what} ${text}`, `a whole number from ${minimum} to ${maximum}`);
+  throw usage(flag, `${what} ${text}`.trim(), `a whole number from ${minimum} to ${maximum}`);
 }

@@ -100,7 +100,7 @@ describe('readClusterFile', () => {
         topologys: [],
       }),
     ).toEqual([
-      'c.json: supervisors[0]: expected did you mean "slots"?, found the unknown key "slot"',
+      'c.json: supervisors[0]: expected "slots", found the unknown key "slot"',
       'c.json: supervisors[1].slots: expected a whole number from 1 to 10000, found 0',
       'c.json: supervisors[2].slots: expected a whole number from 1 to 10000, found -1',
       'c.json: supervisors[3].ports[0]: expected a whole number from 1 to 65535, found 0',
@@ -111,7 +111,7 @@ describe('readClusterFile', () => {
       'c.json: topologies[0].components[0].kind: expected "spout" or "bolt", found "sprout"',
       'c.json: topologies[0].components[0].parallelism: expected a whole number from 1 to 1000000, found 1000000000000',
       'c.json: topologies[0].components[0].onHeapMb: expected a number from 0 to 1000000000000, found -1',
-      'c.json: expected did you mean "topologies"?, found the unknown key "topologys"',
+      'c.json: expected "topologies", found the unknown key "topologys"',
     ]);
   });
 

@@ -113,10 +113,17 @@ function supervisorsNamed({ supervisors }: ImaginedCluster, name: string, where:
   const names = [...new Set(present.flatMap(({ id, host }) => [id, host]))];
   const closest = names.length > MAX_COMPARED_NAMES ? undefined : closestName(name, names);
   throw new IsobarError('SUPERVISOR_UNKNOWN', `there is no machine "${name}"`, {
-    expected: closest === undefined ? 'the id or the host of a supervisor' : `did you mean "${closest}"?`,
+    expected: closest === undefined ? anyOf(names) : `did you mean "${closest}"?`,
     found: name,
     where,
   });
 }
 
+function anyOf(names: readonly string[]): string {
+  if (names.length === 0) return 'a supervisor, but the cluster has none';
+  const more = names.length > MAX_LISTED_NAMES ? `, … (${names.length} in all)` : '';
+  return `the id or the host of a supervisor: ${names.slice(0, MAX_LISTED_NAMES).join(', ')}${more}`;
+}
+
 const MAX_COMPARED_NAMES = 10_000;
+const MAX_LISTED_NAMES = 10;
