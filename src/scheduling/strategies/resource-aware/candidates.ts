@@ -99,6 +99,7 @@ export class Candidates {
 
   #bestInRack(component: number, rack: number): number {
     const order = this.#order;
+    const { hostOf } = this.#machines;
     order.reach(rack);
     const open = this.#openRack(component, rack);
     let best = NONE;
@@ -111,7 +112,7 @@ export class Candidates {
       order.shareOfMachine(machine, share);
       if (best !== NONE) {
         if (count === bestCount) {
-          const comparison = order.compareShares(this.#other, this.#best) || machine - best;
+          const comparison = order.compareShares(this.#other, this.#best) || hostOf[machine]! - hostOf[best]!;
           if (comparison > 0) return;
         }
         this.#best.average = this.#other.average;

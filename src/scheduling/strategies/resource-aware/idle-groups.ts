@@ -1,6 +1,6 @@
 /**
  * Supervisors of a rack that have exactly the same left, grouped: for a topology that is on none of them they are equal but
- * for their ids, so the first of each group stands for all. Kept from topology to topology; a rack that has changed is
+ * for their names, so the first of each group stands for all. Kept from topology to topology; a rack that has changed is
  * grouped anew.
  */
 import type { Machines } from './machines.js';
@@ -18,7 +18,7 @@ export class IdleGroups {
     this.#changes = new Int32Array(machines.rackCount);
   }
 
-  /** Supervisors of the rack with a free slot in groups of equals, each ascending. Cost: O(m log m) after a change. */
+  /** Supervisors of the rack with a free slot in groups of equals, each in order of host, then id. Cost: O(m log m) after a change. */
   inRack(rack: number): readonly Int32Array[] {
     const changes = this.#machines.changesOfRack[rack]!;
     let groups = this.#groups[rack];
@@ -35,7 +35,8 @@ export class IdleGroups {
     const sorted = Array.from(machines.machinesOfRack[rack]!).filter((machine) =>
       machines.hasFreeSlot(machine),
     );
-    sorted.sort((a, b) => this.#compare(a, b) || a - b);
+    const { hostOf } = machines;
+    sorted.sort((a, b) => this.#compare(a, b) || hostOf[a]! - hostOf[b]! || a - b);
     const groups: Int32Array[] = [];
     for (let from = 0, to = 1; from < sorted.length; to++) {
       if (to < sorted.length && this.#compare(sorted[from]!, sorted[to]!) === 0) continue;

@@ -195,4 +195,21 @@ describe('resource-aware', () => {
     expect([...evicted]).toEqual([['t', ['v']]]);
     expect([...unplaced.keys()]).toEqual(['v']);
   });
+
+  it('prefers the first host by name among equal machines, whatever their ids are', () => {
+    const hosts = ['h3', 'h1', 'h2'];
+    const machines = supervisors(3, 1, 100, 1000).map((one, index) => ({
+      ...one,
+      host: hosts[index] ?? one.host,
+      rack: 'r',
+    }));
+    const small = topology('t', [{ id: 'a', executors: 1 }]);
+    expect(place(fresh(machines, small)).placement.get('t')?.[0]?.supervisor).toBe('s00001');
+    // Shares that are equal although the machines are not: what one has more of memory, the other has of processor.
+    const unlike = machines.slice(0, 2).map((one, index) => ({
+      ...one,
+      resources: index === 0 ? { cpuPercent: 200, memoryMb: 512 } : { cpuPercent: 100, memoryMb: 1024 },
+    }));
+    expect(place(fresh(unlike, small)).placement.get('t')?.[0]?.supervisor).toBe('s00001');
+  });
 });
