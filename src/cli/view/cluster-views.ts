@@ -9,7 +9,17 @@ import type {
   TopologySummary,
 } from '../../api/index.js';
 import { sketchQuantile } from '../../base/index.js';
-import { type Column, columns, counted, duration, grouped, megabytes, micros, printable } from './format.js';
+import {
+  type Column,
+  columns,
+  counted,
+  cut,
+  duration,
+  grouped,
+  megabytes,
+  micros,
+  printable,
+} from './format.js';
 import { lostTasks } from './lost-states.js';
 
 const MAX_MOVES = 20;
@@ -29,6 +39,11 @@ function statusText({ status, waitLeftMs, isRebalancing }: TopologySummary): str
   return isRebalancing ? `${status} (rebalancing)` : status;
 }
 
+/** `rebalanced 3.0 s ago`, `became INACTIVE 3.0 s ago`. */
+function lastChangeText({ lastChange, lastChangeMs, status }: TopologySummary, nowMs: number): string {
+  return `${lastChange === 'status' ? `became ${status}` : lastChange} ${ago(lastChangeMs, nowMs)}`;
+}
+
 export function listLines({ topologies, atMs, slots, supervisors }: ClusterSummary, width: number): string[] {
   const total = `${counted(supervisors, 'supervisor')}, ${slots.used} of ${counted(slots.total, 'slot')} used`;
   if (topologies.length === 0) return ['No topologies. Submit one: isobar submit app.ts', total];
@@ -42,7 +57,7 @@ export function listLines({ topologies, atMs, slots, supervisors }: ClusterSumma
     {
       title: 'LAST CHANGE',
       align: 'left',
-      cell: ({ lastChange, lastChangeMs }) => `${lastChange} ${ago(lastChangeMs, atMs)}`,
+      cell: (topology) => lastChangeText(topology, atMs),
     },
     { title: 'PROBLEM', align: 'left', cell: ({ problem }) => problem?.code ?? '' },
   ];
@@ -55,7 +70,7 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
   const lines = [
     `${printable(summary.name)} (${summary.id})`,
     `status       ${statusText(summary)}`,
-    `uptime       ${duration(summary.uptimeMs)}; last change: ${summary.lastChange} ${ago(summary.lastChangeMs, nowMs)}`,
+    `uptime       ${duration(summary.uptimeMs)}; last change: ${lastChangeText(summary, nowMs)}`,
     `workers      ${summary.workers.actual} running, ${summary.workers.desired} wanted`,
     `executors    ${summary.executors.actual} running, ${summary.executors.desired} wanted; ${counted(summary.tasks, 'task')}`,
     `rows         ${grouped(totals.emitted)} emitted, ${grouped(totals.acked)} acked, ${grouped(totals.failed)} failed, ${grouped(totals.replayed)} replayed, ${grouped(totals.pending)} pending, ${counted(totals.deadLetters, 'dead letter')}`,
@@ -182,14 +197,19 @@ function placeText(place: Place | null): string {
   return place === null ? 'nowhere' : `${place.supervisorId}:${place.port}`;
 }
 
+/** Names, values and origins are never cut: without them a line says nothing. Meanings give way. */
 export function configLines(values: readonly SettingValue[], width: number): readonly string[] {
   const all: readonly Column<SettingValue>[] = [
     { title: 'SETTING', align: 'left', cell: ({ name }) => name },
     { title: 'VALUE', align: 'left', cell: ({ value, unit }) => valueText(value, unit) },
     { title: 'FROM', align: 'left', cell: ({ origin }) => origin },
-    { title: 'MEANING', align: 'left', cell: ({ what }) => what },
   ];
-  return columns(values, all, width);
+  const named = columns(values, all, Number.POSITIVE_INFINITY);
+  const start = Math.max(...named.map((line) => line.length));
+  return named.map((line, i) => {
+    const meaning = i === 0 ? 'MEANING' : values[i - 1]!.what;
+    return `${line.padEnd(start)}  ${cut(meaning, Math.max(0, width - start - 2))}`.trimEnd();
+  });
 }
 
 function valueText(value: SettingValue['value'], unit: SettingValue['unit']): string {

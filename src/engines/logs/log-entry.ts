@@ -26,8 +26,9 @@ export interface LogFilter {
   readonly level?: EntryLevel;
 }
 
-/** Said of every record alike. */
+/** Said of every record alike: by a worker of itself, by a daemon of itself. Which topology or worker a daemon speaks of differs. */
 const COMMON_FIELDS: ReadonlySet<string> = new Set(['topology', 'worker', 'daemon', 'pid']);
+const COMMON_FIELDS_OF_DAEMON: ReadonlySet<string> = new Set(['daemon', 'pid']);
 
 /**
  * @param otherwiseMs time of a line that is no record
@@ -40,6 +41,7 @@ export function parseEntry(from: string, line: string, otherwiseMs: number): Log
     return { from, timeMs: otherwiseMs, level: 'info', ...raw };
   }
   const { level, time, msg, component, task, output, ...rest } = record;
+  const common = 'daemon' in record ? COMMON_FIELDS_OF_DAEMON : COMMON_FIELDS;
   const timeMs = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return {
     from,
@@ -49,7 +51,7 @@ export function parseEntry(from: string, line: string, otherwiseMs: number): Log
     task: typeof task === 'number' ? task : null,
     output: typeof output === 'string' ? output : null,
     message: typeof msg === 'string' ? msg : line,
-    fields: Object.fromEntries(Object.entries(rest).filter(([name]) => !COMMON_FIELDS.has(name))),
+    fields: Object.fromEntries(Object.entries(rest).filter(([name]) => !common.has(name))),
   };
 }
 

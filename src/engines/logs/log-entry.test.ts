@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { parseEntry } from './log-entry.js';
+
+describe('a record of a log', () => {
+  it('of a daemon says which topology and worker it is about', () => {
+    const line = JSON.stringify({
+      ...{ level: 30, time: '2026-11-30T12:00:00.000Z', daemon: 'nimbus', pid: 7 },
+      ...{ topology: 'words-1', worker: 's1:6700', msg: 'topology.submitted' },
+    });
+    expect(parseEntry('nimbus', line, 0)?.fields).toEqual({ topology: 'words-1', worker: 's1:6700' });
+  });
+
+  it('of a worker leaves out what every record of it says', () => {
+    const line = JSON.stringify({
+      ...{ level: 30, time: '2026-11-30T12:00:00.000Z', topology: 'words-1', worker: 's1:6700', pid: 7 },
+      ...{ thread: 0, msg: 'worker.ready' },
+    });
+    expect(parseEntry('s1:6700', line, 0)?.fields).toEqual({ thread: 0 });
+  });
+});
