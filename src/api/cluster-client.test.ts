@@ -89,6 +89,21 @@ describe('a client of a cluster', () => {
     client.close();
   });
 
+  it('says once that nobody answers, if that lasts', async () => {
+    const nimbus = new FakeNimbus();
+    await serve(nimbus);
+    const told: boolean[] = [];
+    const client = clusterClient(root, {
+      ...{ patienceMs: 600, slowMs: 250 },
+      onSlow: (isAway) => told.push(isAway),
+    });
+    nimbus.failure = new IsobarError('NOT_LEADER', 'not yet');
+    await expect(client.ask('config', null)).rejects.toMatchObject({ code: 'NOT_LEADER' });
+    await expect(client.ask('config', null)).rejects.toMatchObject({ code: 'NOT_LEADER' });
+    expect(told).toEqual([true]);
+    client.close();
+  });
+
   it('waits for a Nimbus to lead, but not for ever', async () => {
     const nimbus = new FakeNimbus();
     nimbus.failure = new IsobarError('NOT_LEADER', 'not yet');

@@ -22,16 +22,28 @@ export interface ClusterClient {
 /** How long a daemon is waited for that has answered before, or has left its socket: a successor needs seconds on a busy machine. */
 const PATIENCE_MS = 15_000;
 const RETRY_MS = 100;
+const SLOW_MS = 2000;
 const PING_TIMEOUT_MS = 5000;
 
+export interface ClusterClientOptions {
+  /** How long a daemon is waited for that has left its socket. */
+  readonly patienceMs?: number;
+  /** Told once if a question has had no answer for `slowMs`; `isAway`: because no daemon can be reached. */
+  readonly onSlow?: (isAway: boolean) => void;
+  readonly slowMs?: number;
+}
+
 /** Talks to the cluster in `directory`; nothing is connected before the first question. */
-export function clusterClient(
-  directory: string,
-  options: { readonly patienceMs?: number } = {},
-): ClusterClient {
+export function clusterClient(directory: string, options: ClusterClientOptions = {}): ClusterClient {
   const socketPath = controlSocketPath(directory);
   let connection: ControlClient | undefined;
   let hasBeenThere = false;
+  let isAway = false;
+  let isSlowTold = false;
+  const tellSlow = (): void => {
+    if (!isSlowTold) options.onSlow?.(isAway);
+    isSlowTold = true;
+  };
   const connected = async (): Promise<ControlClient> => {
     if (connection?.isClosed === false) return connection;
     connection = await openControl(socketPath);
@@ -48,15 +60,23 @@ export function clusterClient(
   return {
     ask: async (method, body) => {
       const startMs = performance.now();
-      for (;;) {
-        try {
-          return await (await connected()).ask(method, body);
-        } catch (error) {
-          if (!mayBeBack(error)) throw error;
-          const patienceMs = options.patienceMs ?? PATIENCE_MS;
-          if (performance.now() - startMs >= patienceMs) throw gaveUp(error, directory, socketPath);
-          await pause(RETRY_MS);
+      const slow = setTimeout(tellSlow, options.slowMs ?? SLOW_MS);
+      try {
+        for (;;) {
+          try {
+            const answer = await (await connected()).ask(method, body);
+            isAway = false;
+            return answer;
+          } catch (error) {
+            if (!mayBeBack(error)) throw error;
+            isAway = true;
+            const patienceMs = options.patienceMs ?? PATIENCE_MS;
+            if (performance.now() - startMs >= patienceMs) throw gaveUp(error, directory, socketPath);
+            await pause(RETRY_MS);
+          }
         }
+      } finally {
+        clearTimeout(slow);
       }
     },
     close: () => connection?.close(),

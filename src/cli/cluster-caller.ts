@@ -52,7 +52,12 @@ export class ClusterCaller {
     options: { readonly refused?: number; readonly patienceMs?: number } = {},
   ): Promise<number> {
     const { refused = ExitCode.failed, ...patience } = options;
-    const client = clusterClient(this.directoryOf(flags), patience);
+    const directory = this.directoryOf(flags);
+    const onSlow = (isAway: boolean): void => {
+      const what = isAway ? 'Nimbus does not answer; waiting for it to be back' : 'waiting for an answer';
+      this.#surroundings.err.write(`${what} (cluster in ${directory}; isobar dev status says who runs) …\n`);
+    };
+    const client = clusterClient(directory, { ...patience, onSlow });
     try {
       await command(client);
       return ExitCode.ok;

@@ -183,6 +183,42 @@ describe('why a topology is not faster', () => {
     expect([ofTwo(740), ofTwo(760)]).toEqual([0, 1]);
   });
 
+  it('is the one task that gets most rows on a busy thread, though the executors are idle on average', () => {
+    const threads = (activeMs: number): WorkerStatus[] => [
+      worker(6700, { threads: [thread(0, activeMs, { executors: [[3, 3]] })] }),
+      worker(6701, { threads: [thread(0, activeMs / 10, { executors: [[4, 6]] })] }),
+    ];
+    const perTask = [3, 4, 5, 6].map((number) => task(number, { executed: number === 3 ? 940 : 20 }));
+    const seen = (activeMs: number): Diagnosis['verdict'] =>
+      over10s(
+        [
+          component('lines', 'spout', { executors: 1, blockedMs: 6600 }),
+          component('count', 'bolt', { executors: 4, busyMs: 7200, queued: 2000, executed: 1000, perTask }),
+        ],
+        threads(activeMs),
+        threads(0),
+      ).verdict;
+    const hot = {
+      kind: 'hot-task',
+      component: 'count',
+      task: 3,
+      worker: 'local:6700',
+      share: 0.94,
+      tasks: 4,
+    };
+    expect(seen(7900)).toEqual({ ...hot, active: 0.79 });
+    expect(seen(9900)).toEqual({ ...hot, active: 0.99 });
+    expect(seen(1000)).toEqual({ kind: 'waiting', component: 'count' });
+  });
+
+  it('says nothing of the keys of a component that is held up: some of its tasks may not send', () => {
+    const perTask = [task(3, { executed: 1000 }), task(4, { executed: 0 })];
+    const skews = (blockedMs: number): Diagnosis['skews'] =>
+      over10s([component('split', 'bolt', { executors: 2, blockedMs, perTask })]).skews;
+    expect(skews(0)).toMatchObject([{ kind: 'hot-key', component: 'split', task: 3 }]);
+    expect(skews(12_000)).toEqual([]);
+  });
+
   it('takes times by the reports that it saw, and latencies of what was measured in between', () => {
     const at = (uptimeMs: number, heartbeatAgeMs: number, busyMs: number, micros: number[]): TopologyDetail =>
       detail(uptimeMs, {

@@ -4,7 +4,8 @@
  *
  * What it concludes from: a component whose executors have rows and cannot send on is *held up* and stands before the
  * bottleneck; the bottleneck has rows, can send on, and is busiest. Rows that are uneven over the tasks of a component point to
- * a hot key, even rows over uneven threads to a hot placement.
+ * a hot key, even rows over uneven threads to a hot placement. Where a component is held up, rows are uneven because some of its
+ * tasks may not send, which says nothing of keys.
  */
 import { sketchQuantile, type SketchPairs } from '../../base/index.js';
 import type { ComponentStatus, TopologyDetail, TopologyStatus, WorkerStatus } from '../../nimbus/index.js';
@@ -72,6 +73,8 @@ export type Skew =
       readonly tasks: readonly string[];
     };
 
+type HotKey = Extract<Skew, { readonly kind: 'hot-key' }>;
+
 export type Verdict =
   /** Not all of it runs. */
   | { readonly kind: 'not-running'; readonly reasons: readonly string[] }
@@ -79,6 +82,18 @@ export type Verdict =
   | { readonly kind: 'stuck'; readonly call: StuckCall }
   /** Its executors do nothing else. `threadsFull`: they share their threads, which are. */
   | { readonly kind: 'busy'; readonly component: string; readonly threadsFull: boolean }
+  /** One of its tasks gets most rows and works on a busy thread; what the others have to spare does not help it. */
+  | {
+      readonly kind: 'hot-task';
+      readonly component: string;
+      readonly task: number;
+      readonly worker: string;
+      /** Of the rows of the component. */
+      readonly share: number;
+      readonly tasks: number;
+      /** Share of its time that the task's thread was not idle. */
+      readonly active: number;
+    }
   /** Rows wait in it while its threads rest: it waits for promises. */
   | { readonly kind: 'waiting'; readonly component: string }
   /** Nothing is held up. */
@@ -102,6 +117,8 @@ export interface Diagnosis {
 /** Shares from which on something is held up, and a thread is full. */
 const HELD_UP = 0.2;
 const FULL = 0.85;
+/** A thread that does more than this does not rest. */
+const RESTS = 0.5;
 /** A component with less to do than this is no bottleneck. */
 const LEAST_CAPACITY = 0.02;
 /** A task with so many times its share of the rows is hot, or with half of what the others should have as well. */
@@ -119,12 +136,14 @@ export function diagnose(before: TopologyDetail, after: TopologyDetail): Diagnos
   const components = status.components.map((one) => loadOf(one, former.get(one.component), windowMs));
   const threads = threadLoads(before.status, status, windowMs);
   const stuckCalls = stuckCallsOf(status.workers);
+  const heldUp = new Set(components.flatMap((one) => (one.heldUp >= HELD_UP ? [one.component] : [])));
+  const hot = hotKeys(status, former, threads).filter(({ component }) => !heldUp.has(component));
   return {
     windowMs,
-    verdict: verdictOf(after, components, threads, stuckCalls),
+    verdict: verdictOf(after, components, threads, stuckCalls, hot),
     components,
     threads,
-    skews: [...hotKeys(status, former, threads), ...hotPlacements(threads)],
+    skews: [...hot, ...hotPlacements(threads)],
     stuckCalls,
     oldestPending: status.oldestPending,
     errors: [...status.errors].reverse().slice(0, MAX_ERRORS),
@@ -185,12 +204,15 @@ function verdictOf(
   components: readonly ComponentLoad[],
   threads: readonly ThreadLoad[],
   stuckCalls: readonly StuckCall[],
+  hot: readonly HotKey[],
 ): Verdict {
   const blocking = stuckCalls.find(({ isBlocking }) => isBlocking);
   if (blocking !== undefined) return { kind: 'stuck', call: blocking };
   if (!status.isReady) return { kind: 'not-running', reasons: reasonsOf(status) };
   const tight = tightest(components);
   if (tight !== undefined) {
+    const hotTask = tight.capacity < FULL ? hotTaskOf(tight.component, hot, threads) : undefined;
+    if (hotTask !== undefined) return hotTask;
     const full = threads.filter(({ active }) => active >= FULL);
     const isOnFull = full.some(({ tasks }) => tasks.some((task) => task.startsWith(`${tight.component}[`)));
     if (tight.capacity >= FULL || isOnFull)
@@ -203,6 +225,21 @@ function verdictOf(
     kind: 'sources',
     lagPerSecond: lags.length === 0 ? null : lags.reduce((sum, one) => sum + one, 0),
   };
+}
+
+/** The task that gets most rows of a component, if its thread does not rest: then it waits for no promise. */
+function hotTaskOf(
+  component: string,
+  hot: readonly HotKey[],
+  threads: readonly ThreadLoad[],
+): Verdict | undefined {
+  const skew = hot.find((one) => one.component === component);
+  if (skew === undefined) return undefined;
+  const { task, share, tasks } = skew;
+  const thread = threads.find((one) => one.tasks.includes(`${component}[${task}]`));
+  if (thread === undefined || thread.active < RESTS) return undefined;
+  const { worker, active } = thread;
+  return { kind: 'hot-task', component, task, worker, share, tasks, active };
 }
 
 /** The component that others wait for, if anything waits. */
@@ -274,8 +311,8 @@ function hotKeys(
   status: TopologyStatus,
   former: ReadonlyMap<string, ComponentStatus>,
   threads: readonly ThreadLoad[],
-): readonly Skew[] {
-  return status.components.flatMap(({ component, kind, perTask }): Skew[] => {
+): readonly HotKey[] {
+  return status.components.flatMap(({ component, kind, perTask }): HotKey[] => {
     if (kind === 'spout' || perTask.length < 2) return [];
     const earlier = new Map(former.get(component)?.perTask.map(({ task, executed }) => [task, executed]));
     const rows = perTask.map(({ task, executed }) => ({

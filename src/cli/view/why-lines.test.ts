@@ -56,6 +56,19 @@ describe('why, on a screen', () => {
     expect(text({ skews })).toContain('more executors do not help');
   });
 
+  it('names the task that gets most rows, and how to see its keys', () => {
+    const [verdict, advice] = text({
+      verdict: {
+        ...{ kind: 'hot-task', component: 'count', task: 3, worker: 's1:6700' },
+        ...{ share: 0.94, tasks: 4, active: 0.79 },
+      },
+    }).split('\n');
+    expect(verdict).toBe(
+      'words (ACTIVE): count is the bottleneck: one of its 4 tasks, count[3] on s1:6700, gets 94 % of its rows, and its thread is active 79 %',
+    );
+    expect(advice).toContain('isobar tap words count --taken');
+  });
+
   it('names who holds the oldest row, what failed last, and what state was lost', () => {
     const shown = text({
       verdict: { kind: 'sources', lagPerSecond: 3 },

@@ -102,6 +102,10 @@ function verdictText({ verdict, components, windowMs }: Diagnosis): string {
         ? `${verdict.component} is the bottleneck: its executors are busy ${busy}, and the threads that they share have no time left`
         : `${verdict.component} is the bottleneck: its executors are busy ${busy} of the time`;
     }
+    case 'hot-task': {
+      const { component, task, worker, share, tasks, active } = verdict;
+      return `${component} is the bottleneck: one of its ${tasks} tasks, ${component}[${task}] on ${worker}, gets ${percent(share)} of its rows, and its thread is active ${percent(active)}`;
+    }
     case 'waiting':
       return `${verdict.component} is the bottleneck: rows wait in it while its threads rest, so it waits for its promises`;
     case 'sources':
@@ -117,7 +121,7 @@ function adviceOf(name: string, { verdict, components, skews }: Diagnosis): read
       const { component } = verdict;
       if (skews.some((skew) => skew.kind === 'hot-key' && skew.component === component))
         return [
-          `One task of ${component} gets most rows: split its key, or group by partial key; more executors do not help`,
+          `One task of ${component} gets most rows: split its key, or group by partial key; more executors do not help. isobar tap ${name} ${component} --taken shows which keys come`,
         ];
       if (skews.some(({ kind }) => kind === 'hot-placement'))
         return [
@@ -130,6 +134,12 @@ function adviceOf(name: string, { verdict, components, skews }: Diagnosis): read
         : [
             `isobar rebalance ${name} -e ${component}=${executors(component)} if it has tasks for it, or make ${component} cheaper`,
           ];
+    }
+    case 'hot-task': {
+      const { component } = verdict;
+      return [
+        `Split its key, or group by partial key; more executors do not help. isobar tap ${name} ${component} --taken shows which keys come`,
+      ];
     }
     case 'waiting':
       return [`Raise bolt.max-in-flight, give ${verdict.component} more tasks, or look at what it waits for`];
