@@ -113,6 +113,29 @@ describe('isobar plan', () => {
     );
   });
 
+  it('says what a topology without a place asks for in all, and that it would be there in sum', async () => {
+    const wide = {
+      id: 'wide',
+      ackers: 0,
+      components: [{ id: 'a', kind: 'spout', parallelism: 3, cpuPercent: 10, onHeapMb: 400 }],
+    };
+    const machine = { slots: 2, cpuPercent: 400, memoryMb: 700 };
+    const supervisors = [
+      { id: 'm1', ...machine },
+      { id: 'm2', ...machine },
+    ];
+    const { code, out } = await run(
+      { 'c.json': { supervisors, topologies: [wide] } },
+      { strategy: 'resource-aware' },
+      140,
+    );
+    expect(code).toBe(1);
+    expect(out).toContain(
+      '    all   3 executors ask 30 % of a core, 1,200 MB; 800 % of a core, 1,400 MB left beside all that is placed; enough in sum',
+    );
+    expect(out).toContain('have  780 % of a core, 600 MB free in all, in the last try');
+  });
+
   it('says that machines do not tell what they offer where the strategy asks for that', async () => {
     const { code, out } = await run({ 'c.json': small }, { strategy: 'resource-aware' });
     expect(code).toBe(1);

@@ -48,7 +48,8 @@ function headLines({ strategy, rounds, isSettled, topologies, after }: ClusterPl
   );
 }
 
-function lackLines({ lacks, topologies }: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
+function lackLines(plan: ClusterPlan, { width, isWhole }: PlanViewOptions): string[] {
+  const { lacks, topologies } = plan;
   const lines: string[] = [];
   for (const { id, failure } of topologies) {
     if (failure !== null)
@@ -61,21 +62,55 @@ function lackLines({ lacks, topologies }: ClusterPlan, { width, isWhole }: PlanV
     );
   }
   const shown = isWhole ? lacks : lacks.slice(0, MAX_LACKS);
-  for (const lack of shown) lines.push(...lackText(lack, width));
+  for (const lack of shown) lines.push(...lackText(lack, togetherText(lack, plan), width));
   if (lacks.length > shown.length) lines.push(`  and ${lacks.length - shown.length} more; --all prints them`);
   return lines;
 }
 
+/**
+ * What all executors without a place ask for together, and what is left beside everything that has a place; undefined where a
+ * single one says as much. `need` and `have` are those of the last try, when others of the topology took their parts.
+ */
+function togetherText(
+  { topologyId, executors, component, rule }: Lack,
+  { snapshot, after }: ClusterPlan,
+): string | undefined {
+  if (component === null || executors.length === 1) return undefined;
+  const topology = snapshot.topologies.find(({ id }) => id === topologyId);
+  const resources = new Map(topology?.components?.map((one) => [one.id, one.resources]));
+  const asked = { cpuPercent: 0, memoryMb: 0 };
+  for (const one of executors) {
+    const { cpuPercent = 0, onHeapMb = 0, offHeapMb = 0 } = resources.get(one.component) ?? {};
+    asked.cpuPercent += cpuPercent;
+    asked.memoryMb += onHeapMb + offHeapMb;
+  }
+  const left = { cpuPercent: 0, memoryMb: 0 };
+  for (const { cpuPercent, memoryMb, offeredCpuPercent, offeredMemoryMb } of after.machines) {
+    left.cpuPercent += Math.max(0, (offeredCpuPercent ?? 0) - cpuPercent);
+    left.memoryMb += Math.max(0, (offeredMemoryMb ?? 0) - memoryMb);
+  }
+  const isAmount = rule === 'cpu' || rule === 'memory';
+  const isEnough = isAmount && left.cpuPercent >= asked.cpuPercent && left.memoryMb >= asked.memoryMb;
+  const why = isEnough ? '; enough in sum, but not machine by machine' : '';
+  return `${counted(executors.length, 'executor')} ask ${amountsText(asked)}; ${amountsText(left)} left beside all that is placed${why}`;
+}
+
 function lackText(
   { topologyId, executors, component, need, have, best, rule, text }: Lack,
+  together: string | undefined,
   width: number,
 ): string[] {
   const one = component === null ? '' : `an executor of "${printable(component)}": `;
   const known = lackRuleText(rule);
   return [
     cut(`  ${printable(topologyId)}: ${counted(executors.length, 'executor')} without a place`, width),
+    ...(together === undefined ? [] : indented(`    all   ${together}`, width, 10)),
     ...indented(`    need  ${one}${amountsText(need)}`, width, 10),
-    ...indented(`    have  ${amountsText(have)} free in all`, width, 10),
+    ...indented(
+      `    have  ${amountsText(have)} free in all${together === undefined ? '' : ', in the last try'}`,
+      width,
+      10,
+    ),
     ...indented(
       `    best  ${best === null ? 'no machine may be used' : `${printable(best.machine)}: ${amountsText(best.have)} free`}`,
       width,
