@@ -5,15 +5,18 @@ import type { Machines } from './machines.js';
 import type { TopologyState } from './topology-state.js';
 import type { SlotBooks } from './trial.js';
 
-/** Ways to place a topology. Those of the same search differ in how they break ties. */
+/**
+ * Ways to place a topology. Those of the same search differ in how they break ties. `ordersOnce`: the order of supervisors is begun
+ * anew only after a step back, as in Storm's `DefaultResourceAwareStrategyOld`.
+ */
 export const PLACERS = {
-  default: { search: 'depth-first', shares: 'average-first' },
-  generic: { search: 'depth-first', shares: 'average-first' },
-  'default-old': { search: 'depth-first', shares: 'smallest-first' },
-  'generic-old': { search: 'depth-first', shares: 'average-only' },
-  'constraint-solver': { search: 'constraints', shares: 'average-first' },
-  'round-robin': { search: 'round-robin', shares: 'average-first' },
-} as const satisfies Record<string, { search: string; shares: ShareOrder }>;
+  default: { search: 'depth-first', shares: 'average-first', ordersOnce: false },
+  generic: { search: 'depth-first', shares: 'average-first', ordersOnce: false },
+  'default-old': { search: 'depth-first', shares: 'smallest-first', ordersOnce: true },
+  'generic-old': { search: 'depth-first', shares: 'average-only', ordersOnce: false },
+  'constraint-solver': { search: 'constraints', shares: 'average-first', ordersOnce: false },
+  'round-robin': { search: 'round-robin', shares: 'average-first', ordersOnce: false },
+} as const satisfies Record<string, { search: string; shares: ShareOrder; ordersOnce: boolean }>;
 
 export type PlacerName = keyof typeof PLACERS;
 

@@ -55,6 +55,7 @@ export function prepareSearch(
     newAckerQueue: () => new AckerQueue(trial, ackers, limits),
     candidates: () => new Candidates(trial, order, input.idle),
     maxStates,
+    ordersOnce: PLACERS[placer].ordersOnce,
     onStuck: (executor) => onStuck(executor, trial),
   };
 }

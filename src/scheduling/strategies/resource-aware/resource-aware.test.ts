@@ -212,4 +212,21 @@ describe('resource-aware', () => {
     }));
     expect(place(fresh(unlike, small)).placement.get('t')?.[0]?.supervisor).toBe('s00001');
   });
+
+  it('keeps one order of supervisors for all executors under default-old, as Storm does', () => {
+    // At first the second has the larger smallest share; once the memory of the first is used up, the third has.
+    const offers = [
+      { ports: [1, 2], resources: { cpuPercent: 400, memoryMb: 4000 } },
+      { ports: [1], resources: { cpuPercent: 100, memoryMb: 1000 } },
+      { ports: [1], resources: { cpuPercent: 400, memoryMb: 250 } },
+    ];
+    const machines = offers.map((offer, index) => ({ id: `s${index}`, host: 'h', rack: 'r', ...offer }));
+    const parts = [
+      { id: 'a', executors: 1, heap: 3700 },
+      { id: 'b', executors: 2, heap: 100, from: 'a' },
+    ];
+    const rules = { strategy: 'default-old', oneExecutorPerWorker: true, workerMaxHeapMb: 4000 };
+    const placed = place(fresh(machines, topology('t', parts, rules))).placement.get('t');
+    expect(placed?.map(({ supervisor }) => supervisor)).toEqual(['s0', 's0', 's1']);
+  });
 });

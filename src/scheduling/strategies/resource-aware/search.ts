@@ -6,7 +6,7 @@
  * as nothing has to be taken back. Only then does the search begin again with its books. Its bound is `maxStates`, placements of
  * one executor; it never looks at a clock.
  * Source: Storm's `BaseResourceAwareStrategy`. As there, the order of supervisors is begun anew for an executor of the same
- * component as the one before, and kept for one of another component.
+ * component as the one before, and kept for one of another component or, if asked for, for all.
  */
 import type { AckerQueue } from './acker-queue.js';
 import type { Candidates } from './candidates.js';
@@ -25,6 +25,8 @@ export interface SearchInput {
   readonly newAckerQueue: () => AckerQueue;
   readonly candidates: () => Candidates;
   readonly maxStates: number;
+  /** Is one order of supervisors kept for all executors, until one has no place? */
+  readonly ordersOnce: boolean;
   /** Told of an executor that has no place, when more have one than ever before. */
   readonly onStuck: (executor: number) => void;
 }
@@ -48,6 +50,7 @@ function placeDirectly({
   newAckerQueue,
   candidates: newCandidates,
   maxStates,
+  ordersOnce,
 }: SearchInput): boolean {
   const ackers = newAckerQueue();
   const candidates = newCandidates();
@@ -59,7 +62,8 @@ function placeDirectly({
     if (states > maxStates) return false;
     const executor = executors[index]!;
     const component = componentOf[executor]!;
-    if (index === 0 || componentOf[executors[index - 1]!] === component) order.begin(component);
+    const beginsAnew = !ordersOnce && index > 0 && componentOf[executors[index - 1]!] === component;
+    if (index === 0 || beginsAnew) order.begin(component);
     const slot = candidates.firstSlot(component);
     if (slot === NONE) return false;
     states++;
@@ -77,6 +81,7 @@ function placeBacktracking({
   ackerCount,
   newAckerQueue,
   maxStates,
+  ordersOnce,
   onStuck,
 }: SearchInput): SearchOutcome {
   const ackers = newAckerQueue();
@@ -103,7 +108,8 @@ function placeBacktracking({
     }
     const executor = executors[index]!;
     const component = componentOf[executor]!;
-    if (!hasOrder || index === 0 || componentOf[executors[index - 1]!] === component) {
+    const beginsAnew = !ordersOnce && (index === 0 || componentOf[executors[index - 1]!] === component);
+    if (!hasOrder || beginsAnew) {
       place = -1;
       order.begin(component);
       hasOrder = true;
