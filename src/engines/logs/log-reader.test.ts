@@ -61,6 +61,19 @@ describe('reading logs', () => {
     ]);
   });
 
+  it('gives them in the order of time although the threads of a worker write past each other', () => {
+    const shuffled = Array.from({ length: 5000 }, (_, index) => index * 0.001 + (index % 7 === 0 ? 0.9 : 0));
+    writeFileSync(
+      file('words-1-99-6700'),
+      shuffled.map((second) => record(10 + second, 'x')).join('') + record(3, 'after the clock was set back'),
+    );
+    writeFileSync(file('words-1-99-6701'), record(11, 'y') + record(12, 'y'));
+    const times = [...reader().stored()].map(({ timeMs }) => timeMs);
+    expect(times).toHaveLength(5003);
+    const young = times.filter((timeMs) => timeMs >= 10_000);
+    expect(young).toEqual(young.toSorted((a, b) => a - b));
+  });
+
   it('goes on behind what it has given, over renames and with workers that come later', () => {
     const path = file('words-1-99-6700');
     writeFileSync(path, record(1, 'a') + record(2, 'b').slice(0, 10));

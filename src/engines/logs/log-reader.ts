@@ -9,6 +9,8 @@ import { filesOf, type LogPlace } from './log-places.js';
 
 const CHUNK_BYTES = 65_536;
 const LINE_BREAK = 10;
+/** Threads that share a file may be so far apart. */
+const DISORDER_MS = 1000;
 
 export class LogReader {
   /** Looked up again at each look: workers come and go. */
@@ -31,7 +33,7 @@ export class LogReader {
 
   /** What the logs hold now; {@link added} goes on behind it. */
   *stored(): Generator<LogEntry> {
-    const sources = this.#places().map((place) => this.#entriesOf(place));
+    const sources = this.#places().map((place) => inOrder(this.#entriesOf(place)));
     const heads = sources.flatMap((source) => {
       const head = source.next();
       return head.done === true ? [] : [{ source, entry: head.value }];
@@ -80,6 +82,27 @@ export class LogReader {
       for (const { file } of files) closeSync(file);
     }
   }
+}
+
+/**
+ * The entries of one log in order of time: its threads write as they get to it, so that one may come behind what is younger.
+ * None is held back for longer than until one comes that is `DISORDER_MS` younger.
+ */
+function* inOrder(entries: Iterable<LogEntry>): Generator<LogEntry> {
+  let held: LogEntry[] = [];
+  let first = 0;
+  for (const entry of entries) {
+    let at = held.length;
+    while (at > first && held[at - 1]!.timeMs > entry.timeMs) at--;
+    held.splice(at, 0, entry);
+    const isOldMs = held.at(-1)!.timeMs - DISORDER_MS;
+    while (held[first]!.timeMs < isOldMs) yield held[first++]!;
+    if (first > 1024 && 2 * first > held.length) {
+      held = held.slice(first);
+      first = 0;
+    }
+  }
+  for (; first < held.length; first++) yield held[first]!;
 }
 
 /** Lines with their end in the first `size` bytes of a file, and the offset behind each. */
