@@ -1,7 +1,7 @@
 /** What the bodies of requests must look like: they may come from another version, or from anybody of the same user. */
 import { z } from 'zod';
 import { IsobarError } from '../base/index.js';
-import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from '../coordination/index.js';
+import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, MIN_TAP_WINDOW_MS } from '../coordination/index.js';
 import type { ControlRequests } from './contract.js';
 
 /** A wait of more than a year is a mistake in the unit. */
@@ -58,7 +58,7 @@ const SHAPES = {
     taken: z.boolean(),
     where: z.object({ field: z.string(), value: z.string() }).nullable(),
     limit: z.number().int().min(1).max(MAX_TAP_ROWS),
-    windowMs: z.number().min(50).max(MAX_TAP_WINDOW_MS),
+    windowMs: z.number().min(MIN_TAP_WINDOW_MS).max(MAX_TAP_WINDOW_MS),
   }),
   config: name.nullable(),
 } as const satisfies Record<keyof ControlRequests, z.ZodType>;

@@ -1,5 +1,3 @@
-export type { SlotSearch, SlotTap, TappedRow, TapReport, TapRequest } from './tap.js';
-export { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS } from './tap.js';
 export type { CoordinationOptions } from './connect.js';
 export { connectCoordination, isCoordinatorAway } from './connect.js';
 export type {
@@ -10,8 +8,8 @@ export type {
   TopologyRecord,
   Versioned,
 } from './coordination.js';
-export type { EmbeddedCoordinator } from './embedded/server.js';
 export { openEmbeddedCoordinator } from './embedded/open.js';
+export type { EmbeddedCoordinator } from './embedded/server.js';
 export type { Handover, HandoverNode, HandoverState, HandoverStep, ReleasedState } from './handover.js';
 export { handoverState } from './handover.js';
 export type {
@@ -39,6 +37,8 @@ export {
   isStateFile,
   isWorkerHeartbeat,
 } from './shapes.js';
+export type { SlotSearch, SlotTap, TappedRow, TapReport, TapRequest } from './tap.js';
+export { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, MIN_TAP_WINDOW_MS } from './tap.js';
 export type { DesiredState, StoredWait, TopologyPhase } from './topology-phase.js';
 export { isTerminal } from './topology-phase.js';
 export type { StateCopy, StateFile, WorkerHello, WorkerLaunch, WorkerWelcome } from './worker-link.js';

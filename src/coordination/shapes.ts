@@ -7,7 +7,7 @@ import type { Assignment } from '../scheduling/index.js';
 import type { StoredPosition, SupervisorRecord, TopologyRecord } from './coordination.js';
 import type { Handover } from './handover.js';
 import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
-import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, type SlotSearch, type SlotTap } from './tap.js';
+import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, MIN_TAP_WINDOW_MS, type SlotSearch, type SlotTap } from './tap.js';
 import type { StateCopy, StateFile } from './worker-link.js';
 
 /**
@@ -167,6 +167,9 @@ const HANDOVER_STEPS: Readonly<Record<string, Fields>> = {
 };
 const SAVED_STATE: Fields = { hash: 'text', bytes: 'number' };
 
+/** Longer names of components and fields, and values sought, are nobody's. */
+const MAX_TAP_NAME = 1000;
+const MAX_TAP_VALUE = 10_000;
 const SLOT_TAP: Fields = {
   topologyId: 'text',
   port: 'number',
@@ -243,8 +246,16 @@ export function areTexts(value: unknown): value is readonly string[] {
 
 export function isSlotTap(value: unknown): value is SlotTap {
   if (!hasShape(value, SLOT_TAP)) return false;
-  const { limit, windowMs } = (value as SlotTap).request;
-  return Number.isInteger(limit) && limit >= 1 && limit <= MAX_TAP_ROWS && windowMs <= MAX_TAP_WINDOW_MS;
+  const { component, where, limit, windowMs } = (value as SlotTap).request;
+  return (
+    component.length <= MAX_TAP_NAME &&
+    (where === null || (where.field.length <= MAX_TAP_NAME && where.value.length <= MAX_TAP_VALUE)) &&
+    Number.isInteger(limit) &&
+    limit >= 1 &&
+    limit <= MAX_TAP_ROWS &&
+    windowMs >= MIN_TAP_WINDOW_MS &&
+    windowMs <= MAX_TAP_WINDOW_MS
+  );
 }
 
 export function isSlotSearch(value: unknown): value is SlotSearch {

@@ -35,6 +35,7 @@ export interface TapReport {
 }
 
 export const MAX_TAP_ROWS = 1000;
+export const MIN_TAP_WINDOW_MS = 50;
 export const MAX_TAP_WINDOW_MS = 5000;
 
 /** What a supervisor is asked by somebody who is no worker. */
