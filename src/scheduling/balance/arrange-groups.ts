@@ -12,7 +12,7 @@ import { nearlyEqual } from './balance-problem.js';
 export interface Objective {
   /** By how much it changes if `group` goes from one machine to the other and `other` (-1: nobody) the other way. */
   changeBy(group: number, from: number, to: number, other: number): number;
-  exchange(group: number, from: number, to: number, other: number): void;
+  move(group: number, from: number, to: number): void;
 }
 
 export interface Arrangement {
@@ -168,13 +168,13 @@ class Exchanges {
   }
 
   #carryOut(group: number, from: number, { to, other }: Exchange): void {
-    for (const objective of this.#objectives) objective.exchange(group, from, to, other);
     this.#put(group, from, to);
     if (other >= 0) this.#put(other, to, from);
     this.#exchanges++;
   }
 
   #put(group: number, from: number, to: number): void {
+    for (const objective of this.#objectives) objective.move(group, from, to);
     const left = this.#groupsOf[from]!;
     left.splice(left.indexOf(group), 1);
     this.#groupsOf[to]!.push(group);

@@ -38,12 +38,9 @@ export class EvenAmounts implements Objective {
     return change;
   }
 
-  exchange(group: number, from: number, to: number, other: number): void {
+  move(group: number, from: number, to: number): void {
     this.#add(group, from, -1);
     this.#add(group, to, 1);
-    if (other < 0) return;
-    this.#add(other, to, -1);
-    this.#add(other, from, 1);
   }
 
   #of(group: number): Amounts {

@@ -46,12 +46,9 @@ export class NearNeighbours implements Objective {
     return -saved;
   }
 
-  exchange(group: number, from: number, to: number, other: number): void {
+  move(group: number, from: number, to: number): void {
     this.#add(group, from, -1);
     this.#add(group, to, 1);
-    if (other < 0) return;
-    this.#add(other, to, -1);
-    this.#add(other, from, 1);
   }
 
   #savedBy(outgoing: Amounts, incoming: Amounts, from: number, to: number): number {
