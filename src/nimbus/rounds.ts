@@ -16,16 +16,16 @@ import {
   type Assignment,
   type BlacklistMemory,
   type BlacklistRules,
-  EMPTY_BLACKLIST,
+  type ClusterSnapshot,
   clusterTopologyOf,
+  EMPTY_BLACKLIST,
   executorLoads,
   LoadMeter,
+  openRound,
   type PlacementNeed,
   planBlacklist,
   type RoundSupervisor,
   type RoundTopology,
-  type ClusterSnapshot,
-  openRound,
   type SlotAssignment,
   type TopologyOutcome,
   typicalLoad,
@@ -33,13 +33,13 @@ import {
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
 import type { Decider } from './deciding/decider.js';
-import { noteLoads } from './load-samples.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
 import { Liveness } from './liveness.js';
+import { noteLoads } from './load-samples.js';
 import { destinationOf } from './moves/advance-move.js';
+import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
-import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 
 /** Strategies that cannot tell from free slots alone what is left of a machine. */
 const WHOLE_MACHINES: ReadonlySet<string> = new Set(['isolation', 'multitenant', 'resource-aware']);
@@ -80,6 +80,8 @@ export class Rounds {
   readonly #loads = new LoadMeter();
   /** What an executor of weight 1 measures; undefined: to be worked out. */
   #typicalLoad: number | undefined;
+  /** What executors weigh: worked out once, or once between heartbeats where it is measured. */
+  #loadsOf = new WeakMap<LoadedTopology, (firstTask: number) => number>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
@@ -94,6 +96,7 @@ export class Rounds {
     this.#blacklist = EMPTY_BLACKLIST;
     this.#waiting.clear();
     this.#loads.clear();
+    this.#loadsOf = new WeakMap();
     this.#slotWaits.clear();
     this.#due.clear();
     this.#isAllDue = true;
@@ -123,9 +126,10 @@ export class Rounds {
 
   noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
     this.#liveness.noteHeartbeats(heartbeats, this.#options.nowMs());
+    if (!this.#measuresLoad) return;
+    noteLoads(this.#loads, heartbeats, this.#options.settings['load-balance.measure-window']);
     this.#typicalLoad = undefined;
-    if (this.#measuresLoad)
-      noteLoads(this.#loads, heartbeats, this.#options.settings['load-balance.measure-window']);
+    this.#loadsOf = new WeakMap();
   }
 
   /** Supervisors whose machines have gone, as far as can be known. */
@@ -399,7 +403,6 @@ export class Rounds {
     const { view, settings } = this.#options;
     const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
     const headedFor = new Map<KnownTopology, ReadonlySet<string>>();
-    const loadsOf = new Map<KnownTopology, (firstTask: number) => number>();
     const isHeadedFor = (holder: KnownTopology, slot: string): boolean => {
       const slots = headedFor.get(holder) ?? slotsHeadedFor(holder);
       headedFor.set(holder, slots);
@@ -416,9 +419,7 @@ export class Rounds {
     const present = view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
       const [open, held] = [[] as number[], [] as number[]];
       for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
-      const otherLoad = looksAtLoad
-        ? held.reduce((sum, port) => sum + this.#loadOf(id, port, loadsOf), 0)
-        : 0;
+      const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
       const used = held.map((port) => this.#requestOf(id, port));
       const resources = {
         cpuPercent: Math.max(0, cores * 100 - used.reduce((sum, { cpuPercent }) => sum + cpuPercent, 0)),
@@ -433,16 +434,11 @@ export class Rounds {
   }
 
   /** What the holder of a slot that is not part of this round weighs there. */
-  #loadOf(
-    supervisor: string,
-    port: number,
-    loadsOf: Map<KnownTopology, (firstTask: number) => number>,
-  ): number {
+  #loadOf(supervisor: string, port: number): number {
     const known = this.#options.view.holderOf(`${supervisor}:${port}`);
     const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
     if (known === undefined || slot === undefined) return 0;
-    const loadOf = loadsOf.get(known) ?? this.#executorLoads(known);
-    loadsOf.set(known, loadOf);
+    const loadOf = this.#executorLoads(known);
     return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
   }
 
@@ -463,7 +459,11 @@ export class Rounds {
 
   #executorLoads({ id, loaded }: KnownTopology): (firstTask: number) => number {
     if (loaded === undefined) return () => 1;
-    return executorLoads(clusterTopologyOf({ id, ...loaded, ...this.#measured(id) }));
+    const known = this.#loadsOf.get(loaded);
+    if (known !== undefined) return known;
+    const loads = executorLoads(clusterTopologyOf({ id, ...loaded, ...this.#measured(id) }));
+    this.#loadsOf.set(loaded, loads);
+    return loads;
   }
 
   #measured(topologyId: string): Pick<RoundTopology, 'measured'> {

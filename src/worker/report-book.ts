@@ -39,6 +39,7 @@ export class ReportBook {
   /** Records of the worker's log that could not be written so far, what user code printed among them. */
   setUnwrittenRecords(log: Pick<LogFile, 'unwritten' | 'lastFailure' | 'path'>, wallMs: number): void {
     const count = log.unwritten;
+    if (count === 0) return;
     const error: ErrorRecord = {
       code: 'OUTPUT_LOST',
       message: "records of a worker's log, what was printed among them, could not be written",
