@@ -16,7 +16,7 @@
  * F3  Spouts are not waited for after the first stage has begun: their trees were complete, so one that is started
  *     again has nothing left to do. What tick emits in a component is complete before the stage after it begins.
  */
-import type { ErrorRecord } from '../base/index.js';
+import { type ErrorRecord, isSystemComponent } from '../base/index.js';
 import type { FoldedHeartbeat, SlotReport, TaskReport, TopologyPhase } from '../coordination/index.js';
 import type { Assignment, ComponentTasks, TopologyPlan } from '../scheduling/index.js';
 import { graphStages, type TopologyDescription } from '../topology/index.js';
@@ -127,7 +127,7 @@ function isDrained(input: PhaseInput, reports: ReadonlyMap<number, TaskReport>):
   for (const { executors } of assignment?.slots ?? []) {
     for (const [first, last] of executors) {
       const component = componentOf(plan.tasks, first);
-      if (component === undefined || isSystem(component)) continue;
+      if (component === undefined || isSystemComponent(component)) continue;
       for (let task = first; task <= last; task++) {
         const report = reports.get(task);
         if (report === undefined || report.pending > 0 || report.queued > 0) return false;
@@ -179,13 +179,9 @@ function spoutTasks({
 }
 
 function userTasks({ tasks }: Pick<TopologyPlan, 'tasks'>): readonly ComponentTasks[] {
-  return tasks.filter(({ component }) => !isSystem(component));
+  return tasks.filter(({ component }) => !isSystemComponent(component));
 }
 
 function componentOf(tasks: readonly ComponentTasks[], task: number): string | undefined {
   return tasks.find(({ first, last }) => first <= task && task <= last)?.component;
-}
-
-function isSystem(component: string): boolean {
-  return component.startsWith('__');
 }

@@ -1,5 +1,5 @@
 /** A cluster file as a draft: supervisors counted out, components with their defaults, references checked. Pure. */
-import { closestName, type RawSettings, toIsobarError } from '../../base/index.js';
+import { closestName, isSystemComponent, type RawSettings, toIsobarError } from '../../base/index.js';
 import type {
   PlacementRules,
   PlannableComponent,
@@ -12,8 +12,8 @@ import { validateDescription } from '../../topology/index.js';
 import type { ClusterDraft, TopologyDraft } from './cluster-draft.js';
 import {
   type ClusterFile,
-  clusterShape,
   type ComponentEntry,
+  clusterShape,
   LIMITS,
   parseShape,
   place,
@@ -276,7 +276,7 @@ function checkComponents(components: readonly ComponentEntry[], where: string, f
     const at = `${where}.components[${index}]`;
     const { id, coLocationGroup: group } = component;
     if (ids.has(id)) faults.add(`${at}.id`, 'an id of its own', id);
-    if (id.startsWith('__')) faults.add(`${at}.id`, 'an id that does not start with __', id);
+    if (isSystemComponent(id)) faults.add(`${at}.id`, 'an id that does not start with __', id);
     ids.add(id);
     const other = group === undefined ? undefined : coLocated.get(group);
     if (group !== undefined && other === undefined) coLocated.set(group, component);

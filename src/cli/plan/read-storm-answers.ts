@@ -3,7 +3,7 @@
  * `visualization` or, without groupings, from component pages; where executors run is read from component pages, and where these
  * are missing counted from the tasks that each worker has. Pure.
  */
-import { ACKER, type RawSettings } from '../../base/index.js';
+import { ACKER, isSystemComponent, type RawSettings } from '../../base/index.js';
 import {
   computeExecutors,
   numberTasks,
@@ -19,12 +19,12 @@ import {
   answerKind,
   type ComponentAnswer,
   componentAnswer,
-  supervisorsAnswer,
   type SupervisorsAnswer,
-  topologyAnswer,
+  supervisorsAnswer,
   type TopologyAnswer,
-  visualizationAnswer,
+  topologyAnswer,
   type VisualizationAnswer,
+  visualizationAnswer,
 } from './storm-shapes.js';
 
 export interface StormAnswer {
@@ -187,14 +187,14 @@ class StormReader {
       ...spouts.map((one) => component(one.spoutId, 'spout', one)),
       ...bolts.map((one) => component(one.boltId, 'bolt', one)),
     ];
-    const system = all.filter((one) => one.id.startsWith('__'));
+    const system = all.filter((one) => isSystemComponent(one.id));
     const acker = system.find((one) => one.id === ACKER);
     const others = system.filter((one) => one.id !== ACKER);
     if (others.length > 0)
       this.#notes.add(
         `Left out, since there are none here: ${[...new Set(others.map((one) => one.id))].join(', ')}.`,
       );
-    const components = all.filter((one) => !one.id.startsWith('__'));
+    const components = all.filter((one) => !isSystemComponent(one.id));
     for (const { id: own, parallelism, tasks } of components) {
       if (parallelism < 1 || (tasks ?? 0) < 1)
         this.#faults.add(
@@ -225,7 +225,7 @@ class StormReader {
   /** From the graph that has all its components; component pages know no groupings. */
   #edgesOf({ id, spouts, bolts }: TopologyAnswer): ReadonlyMap<string, PlannableComponent['subscriptions']> {
     const own = new Set([...spouts.map((one) => one.spoutId), ...bolts.map((one) => one.boltId)]);
-    const user = [...own].filter((one) => !one.startsWith('__'));
+    const user = [...own].filter((one) => !isSystemComponent(one));
     const found =
       this.#graphs.find(({ topologyId }) => topologyId === id) ??
       this.#graphs.find(
@@ -236,7 +236,7 @@ class StormReader {
         Object.entries(found.graph).map(([component, { ':inputs': inputs }]) => [
           component,
           inputs
-            .filter((one) => own.has(one[':component']) && !one[':component'].startsWith('__'))
+            .filter((one) => own.has(one[':component']) && !isSystemComponent(one[':component']))
             .map((one) => ({ source: one[':component'], grouping: { kind: kindOf(one[':grouping']) } })),
         ]),
       );
@@ -251,7 +251,7 @@ class StormReader {
       pages.map(({ id: component, inputStats = [] }) => [
         component,
         inputStats
-          .filter((one) => own.has(one.component) && !one.component.startsWith('__'))
+          .filter((one) => own.has(one.component) && !isSystemComponent(one.component))
           .map((one) => ({ source: one.component, grouping: { kind: 'shuffle' as const } })),
       ]),
     );

@@ -1,4 +1,5 @@
 /** Executors, or parts of them, with the slots they are in: what placements are compared by and put together from. Pure. */
+import { isSystemComponent } from '../../base/index.js';
 import type { Assignment, ComponentTasks, ExecutorRange, SlotAssignment } from '../../scheduling/index.js';
 
 /** A slot as a text. */
@@ -61,7 +62,7 @@ export function tasksLeftBehind(
 
 /** System components have tasks for numbering only; nothing of theirs runs, so nothing of theirs has to move. */
 export function isSystemTask(tasks: readonly ComponentTasks[], task: number): boolean {
-  return componentOf(tasks, task).startsWith('__');
+  return isSystemComponent(componentOf(tasks, task));
 }
 
 export function componentOf(tasks: readonly ComponentTasks[], task: number): string {

@@ -3,6 +3,7 @@
  * `load-balance.load`.
  */
 import type { ClusterTopology } from '../cluster-snapshot.js';
+import { systemFinder } from '../component-classes.js';
 import { indexExecutors, NO_EXECUTOR } from '../executor-index.js';
 import type { PlannedExecutor } from '../executors.js';
 import type { ClusterComponent, LoadSource, MeasuredLoads } from '../resources.js';
@@ -118,13 +119,4 @@ function declaredWeights(components: readonly ClusterComponent[] | undefined): (
   const isSystem = systemFinder(components);
   const declared = new Map(components?.map(({ id, load }) => [id, load]));
   return (component) => declared.get(component) ?? (isSystem(component) ? 0 : 1);
-}
-
-/** One that nobody describes is told by its name. */
-function systemFinder(components: readonly ClusterComponent[] | undefined): (component: string) => boolean {
-  const kinds = new Map(components?.map(({ id, kind }) => [id, kind]));
-  return (component) => {
-    const kind = kinds.get(component);
-    return kind === undefined ? component.startsWith('__') : kind === 'system';
-  };
 }

@@ -1,12 +1,13 @@
 /** Why one executor is where it is: its group, what that asks for, the slot that it got, and whom it exchanges rows with. */
 import type { ClusterTopology, PlacedWorker, Slot } from '../cluster-snapshot.js';
+import { systemFinder } from '../component-classes.js';
 import type { PlannedExecutor } from '../executors.js';
+import { executorLoads } from '../load/index.js';
 import { rangeKey } from '../order.js';
 import type { ClusterComponent, LoadSource } from '../resources.js';
-import { executorLoads } from '../load/index.js';
 import type { Lack } from './lacks.js';
-import type { ClusterPlan } from './plan-cluster.js';
 import type { Move } from './placement-moves.js';
+import type { ClusterPlan } from './plan-cluster.js';
 
 /** A component that it exchanges rows with, and how far its executors are. */
 export interface Neighbour {
@@ -99,10 +100,10 @@ export function explainExecutor(
 }
 
 function sourceOf(
-  { components = [], balance, measured }: ClusterTopology,
+  { components, balance, measured }: ClusterTopology,
   { component, range }: PlannedExecutor,
 ): Explanation['loadSource'] {
-  if (components.some(({ id, kind }) => id === component && kind === 'system')) return 'system';
+  if (systemFinder(components)(component)) return 'system';
   const source = balance?.load ?? 'declared';
   return source !== 'measured' || measured?.byTask.has(range[0]) === true ? source : 'estimated';
 }

@@ -1,7 +1,7 @@
 /** A placement in numbers: what each machine carries, how evenly, and how far its rows travel. */
 import { largestLoadBound } from '../balance/index.js';
 import type { ClusterSnapshot } from '../cluster-snapshot.js';
-import { classOf, type ComponentClass } from '../component-classes.js';
+import { type ComponentClass, classOf, systemFinder } from '../component-classes.js';
 import { executorLoads } from '../load/index.js';
 import { useOfSupervisors } from '../resource-use.js';
 import { type Traffic, trafficCost } from './traffic-cost.js';
@@ -137,14 +137,14 @@ function componentSpread({
 }: ClusterSnapshot): PlacementMetrics['components'] {
   const machines = supervisors.filter(({ ports }) => ports.length > 0).length;
   let [placed, spread] = [0, 0];
-  for (const { id, executors, components = [] } of topologies) {
-    const system = new Set(components.flatMap(({ id: name, kind }) => (kind === 'system' ? [name] : [])));
+  for (const { id, executors, components } of topologies) {
+    const isSystem = systemFinder(components);
     const componentOf = new Map(executors.map(({ range, component }) => [range[0], component]));
     const counts = new Map<string, Map<string, number>>();
     for (const { supervisor, executors: ranges } of placement.get(id) ?? []) {
       for (const [first] of ranges) {
         const component = componentOf.get(first);
-        if (component === undefined || system.has(component) || component.startsWith('__')) continue;
+        if (component === undefined || isSystem(component)) continue;
         const there = counts.get(component) ?? new Map<string, number>();
         counts.set(component, there.set(supervisor, (there.get(supervisor) ?? 0) + 1));
       }

@@ -3,7 +3,7 @@
  * come last, so that they change nothing for the others; where they have no load they need no slot of their own.
  */
 import type { ClusterTopology } from '../../cluster-snapshot.js';
-import { classOf, type ComponentClass } from '../../component-classes.js';
+import { type ComponentClass, classOf, systemFinder } from '../../component-classes.js';
 import type { PlannedExecutor } from '../../executors.js';
 import { compareRanges, compareText } from '../../order.js';
 import type { ClusterComponent, ComponentEdge } from '../../resources.js';
@@ -41,10 +41,8 @@ export function topologyGraph({
     else list.push(executor);
   }
   const order = inTopologicalOrder([...byComponent.keys()], known);
-  const [user, system] = [
-    order.filter((id) => !isSystem(id, known)),
-    order.filter((id) => isSystem(id, known)),
-  ];
+  const isSystem = systemFinder(components);
+  const [user, system] = [order.filter((id) => !isSystem(id)), order.filter(isSystem)];
   const ids = [...user, ...system];
   const vertices = ids.map((id): SharingVertex => {
     const { slotSharingGroup = DEFAULT_SHARING_GROUP, coLocationGroup = null } = known.get(id) ?? {};
@@ -75,10 +73,6 @@ export function topologyGraph({
     }),
     isMovable: ids.map((id) => known.get(id)?.isMovable ?? true),
   };
-}
-
-function isSystem(id: string, known: ReadonlyMap<string, ClusterComponent>): boolean {
-  return known.get(id)?.kind === 'system' || (!known.has(id) && id.startsWith('__'));
 }
 
 /** Sources first; components of a cycle, and those behind it, in order of name. */
