@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type * as Base from '../../dist/base/index.js';
 import type * as UserCalls from '../../dist/worker/user-calls.js';
 import type * as UserOutput from '../../dist/worker/user-output.js';
+import { loadBuilt } from '../load-built.js';
 
 export interface PrintingThread {
   readonly way: 'node' | 'captured' | 'awaits' | 'awaits-followed';
@@ -12,18 +13,13 @@ export interface PrintingThread {
 
 const { way, count, path } = workerData as PrintingThread;
 
-async function load<T>(file: string): Promise<T> {
-  // Compiled beside it, from the sources that the type was taken from.
-  return (await import(new URL(`../../${file}`, import.meta.url).href)) as T;
-}
-
 async function awaitOften(): Promise<void> {
   for (let index = 0; index < count; index++) await Promise.resolve(index);
 }
 
-const { createLogger, LogFile } = await load<typeof Base>('base/index.js');
-const { captureOutput, outputRecords } = await load<typeof UserOutput>('worker/user-output.js');
-const { followCalls, followed } = await load<typeof UserCalls>('worker/user-calls.js');
+const { createLogger, LogFile } = await loadBuilt<typeof Base>('base/index.js');
+const { captureOutput, outputRecords } = await loadBuilt<typeof UserOutput>('worker/user-output.js');
+const { followCalls, followed } = await loadBuilt<typeof UserCalls>('worker/user-calls.js');
 if (way === 'captured') {
   const file = new LogFile({ path, maxBytes: 16_777_216, maxFiles: 4, maxRecordsPerSecond: null });
   const task = { component: 'split', task: 7 };

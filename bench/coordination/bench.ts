@@ -18,6 +18,7 @@ import type * as DaemonModule from '../../dist/engines/daemons/daemon.js';
 import type * as NimbusDaemon from '../../dist/engines/daemons/nimbus-daemon.js';
 import type * as SupervisorDaemon from '../../dist/engines/daemons/supervisor-daemon.js';
 import type * as Dev from '../../dist/engines/dev/dev-directory.js';
+import { loadBuilt } from '../load-built.js';
 import type { BenchOptions } from '../options.js';
 import { type Report, summarize } from '../report.js';
 
@@ -42,8 +43,8 @@ type OpenCoordinator = (directory: string) => Promise<CountingCoordinator>;
 
 export async function benchCoordination(options: BenchOptions, report: Report): Promise<void> {
   const adapters: [string, OpenCoordinator][] = [['embedded', openEmbedded]];
-  const { zooKeeperMissing } = await load<typeof ZooKeeper>(
-    'coordination/zookeeper/zookeeper-servers.conformance',
+  const { zooKeeperMissing } = await loadBuilt<typeof ZooKeeper>(
+    'coordination/zookeeper/zookeeper-servers.conformance.js',
   );
   const missing = await zooKeeperMissing();
   if (missing === undefined) adapters.push(['zookeeper', openZooKeeper]);
@@ -97,10 +98,12 @@ async function startDaemons(
   coordinatorAddress: string,
   supervisors: number,
 ): Promise<() => Promise<void>> {
-  const { compileSettings, silentLogger, systemClock } = await load<typeof Base>('base/index');
-  const { devDirectory, supervisorSocket } = await load<typeof Dev>('engines/dev/dev-directory');
-  const { startNimbusDaemon } = await load<typeof NimbusDaemon>('engines/daemons/nimbus-daemon');
-  const { startSupervisorDaemon } = await load<typeof SupervisorDaemon>('engines/daemons/supervisor-daemon');
+  const { compileSettings, silentLogger, systemClock } = await loadBuilt<typeof Base>('base/index.js');
+  const { devDirectory, supervisorSocket } = await loadBuilt<typeof Dev>('engines/dev/dev-directory.js');
+  const { startNimbusDaemon } = await loadBuilt<typeof NimbusDaemon>('engines/daemons/nimbus-daemon.js');
+  const { startSupervisorDaemon } = await loadBuilt<typeof SupervisorDaemon>(
+    'engines/daemons/supervisor-daemon.js',
+  );
   const places = devDirectory(directory);
   const common = {
     settings: compileSettings({}),
@@ -151,7 +154,7 @@ async function submit(directory: string, workers: number): Promise<void> {
 }
 
 async function untilRunning(directory: string): Promise<void> {
-  const { clusterClient } = await load<typeof Api>('api/index');
+  const { clusterClient } = await loadBuilt<typeof Api>('api/index.js');
   const client = clusterClient(directory);
   try {
     const endMs = performance.now() + START_MS;
@@ -167,8 +170,8 @@ async function untilRunning(directory: string): Promise<void> {
 }
 
 async function openEmbedded(directory: string): Promise<CountingCoordinator> {
-  const { compileSettings, silentLogger, systemClock } = await load<typeof Base>('base/index');
-  const { openEmbeddedCoordinator } = await load<typeof Coordination>('coordination/index');
+  const { compileSettings, silentLogger, systemClock } = await loadBuilt<typeof Base>('base/index.js');
+  const { openEmbeddedCoordinator } = await loadBuilt<typeof Coordination>('coordination/index.js');
   const socketPath = join(directory, 'coordinator', 'c.sock');
   const coordinator = await openEmbeddedCoordinator({
     directory: join(directory, 'coordinator', 'state'),
@@ -185,8 +188,8 @@ async function openEmbedded(directory: string): Promise<CountingCoordinator> {
 }
 
 async function openZooKeeper(directory: string): Promise<CountingCoordinator> {
-  const { startZooKeeper } = await load<typeof ZooKeeper>(
-    'coordination/zookeeper/zookeeper-servers.conformance',
+  const { startZooKeeper } = await loadBuilt<typeof ZooKeeper>(
+    'coordination/zookeeper/zookeeper-servers.conformance.js',
   );
   const root = join(directory, 'zookeeper');
   mkdirSync(root);
@@ -196,10 +199,4 @@ async function openZooKeeper(directory: string): Promise<CountingCoordinator> {
     count: () => server.changes(),
     close: () => server.stop(),
   };
-}
-
-/** A module of the build that this bench is part of. */
-async function load<T>(path: string): Promise<T> {
-  // Compiled beside it, from the sources that the type was taken from.
-  return (await import(new URL(`../../${path}.js`, import.meta.url).href)) as T;
 }

@@ -10,6 +10,7 @@ import type * as Api from '../../dist/api/index.js';
 import type * as Base from '../../dist/base/index.js';
 import type * as Coordination from '../../dist/coordination/index.js';
 import type * as Nimbus from '../../dist/nimbus/index.js';
+import { loadBuilt } from '../load-built.js';
 import type { BenchOptions } from '../options.js';
 import { type Report, summarize } from '../report.js';
 
@@ -100,17 +101,13 @@ function description(name: string): unknown {
   };
 }
 
-/** A folder of the build that this bench is part of. */
-async function load<T>(folder: string): Promise<T> {
-  // Compiled beside it, from the sources that the type was taken from.
-  return (await import(new URL(`../../${folder}/index.js`, import.meta.url).href)) as T;
-}
-
 async function withNimbus(run: (control: Api.ControlClient) => Promise<void>): Promise<void> {
-  const { connectControl, serveControl } = await load<typeof Api>('api');
-  const { compileSettings, processIdentity, silentLogger, systemClock } = await load<typeof Base>('base');
-  const { connectCoordination, openEmbeddedCoordinator } = await load<typeof Coordination>('coordination');
-  const { createBlobStore, startNimbus } = await load<typeof Nimbus>('nimbus');
+  const { connectControl, serveControl } = await loadBuilt<typeof Api>('api/index.js');
+  const { compileSettings, processIdentity, silentLogger, systemClock } =
+    await loadBuilt<typeof Base>('base/index.js');
+  const { connectCoordination, openEmbeddedCoordinator } =
+    await loadBuilt<typeof Coordination>('coordination/index.js');
+  const { createBlobStore, startNimbus } = await loadBuilt<typeof Nimbus>('nimbus/index.js');
   const directory = mkdtempSync(join(tmpdir(), 'isobar-lifecycle-'));
   const socketPath = join(directory, 'c.sock');
   const common = { clock: systemClock, logger: silentLogger };

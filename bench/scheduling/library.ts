@@ -2,6 +2,7 @@
 import type * as Base from '../../dist/base/index.js';
 import type * as Balance from '../../dist/scheduling/balance/index.js';
 import type * as Scheduling from '../../dist/scheduling/index.js';
+import { loadBuilt } from '../load-built.js';
 
 export interface Library {
   readonly scheduling: typeof Scheduling;
@@ -23,15 +24,10 @@ export type {
 } from '../../dist/scheduling/index.js';
 
 export async function loadLibrary(): Promise<Library> {
-  const { DEFAULT_SETTINGS } = await load<typeof Base>('base');
+  const { DEFAULT_SETTINGS } = await loadBuilt<typeof Base>('base/index.js');
   return {
-    scheduling: await load<typeof Scheduling>('scheduling'),
-    balance: await load<typeof Balance>('scheduling/balance'),
+    scheduling: await loadBuilt<typeof Scheduling>('scheduling/index.js'),
+    balance: await loadBuilt<typeof Balance>('scheduling/balance/index.js'),
     settings: DEFAULT_SETTINGS,
   };
-}
-
-async function load<T>(folder: string): Promise<T> {
-  // Compiled beside it, from the sources that the type was taken from.
-  return (await import(new URL(`../../${folder}/index.js`, import.meta.url).href)) as T;
 }
