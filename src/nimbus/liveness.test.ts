@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { FoldedHeartbeat, SupervisorRecord, WorkerHeartbeat } from '../coordination/index.js';
-import { type ExecutorQuestion, Liveness } from './liveness.js';
+import { Liveness, type SlotQuestion } from './liveness.js';
 
 const START_MS = 10_000;
-const QUESTION: ExecutorQuestion = {
+const QUESTION: SlotQuestion = {
   topologyId: 't',
   supervisor: 's',
   port: 1,
-  firstTask: 1,
   timeoutMs: 100,
   launchTimeoutMs: 400,
   startedMs: START_MS + 50,
@@ -81,32 +80,32 @@ const RECORD: SupervisorRecord = {
 describe('an executor', () => {
   it('has not been heard from until a thread that holds it is reported', () => {
     const liveness = new Liveness(START_MS);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 60)).toBeUndefined();
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 60)(1)).toBeUndefined();
     liveness.noteHeartbeats([folded(1, worker(1))], START_MS + 60);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 70)).toBe(START_MS + 60);
-    expect(liveness.lastHeartbeatMs({ ...QUESTION, firstTask: 3 }, START_MS + 70)).toBeUndefined();
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 70)(1)).toBe(START_MS + 60);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 70)(3)).toBeUndefined();
   });
 
   it('is not kept alive by a heartbeat that is only repeated', () => {
     const liveness = new Liveness(START_MS);
     liveness.noteHeartbeats([folded(1, worker(1))], START_MS + 60);
     liveness.noteHeartbeats([folded(2, worker(1))], START_MS + 90);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 91)).toBe(START_MS + 60);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 91)(1)).toBe(START_MS + 60);
     liveness.noteHeartbeats([folded(3, worker(2))], START_MS + 95);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 96)).toBe(START_MS + 95);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 96)(1)).toBe(START_MS + 95);
   });
 
   it('is not kept alive by the last words of a worker that is gone', () => {
     const liveness = new Liveness(START_MS);
     liveness.noteHeartbeats([folded(1, worker(1), null)], START_MS + 60);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 61)).toBeUndefined();
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 61)(1)).toBeUndefined();
   });
 
   it('has a full time-out after Nimbus was started anew', () => {
     const liveness = new Liveness(START_MS);
     const question = { ...QUESTION, startedMs: START_MS - 100_000 };
-    expect(liveness.lastHeartbeatMs(question, START_MS + 99)).toBe(START_MS);
-    expect(liveness.lastHeartbeatMs(question, START_MS + 101)).toBe(START_MS);
+    expect(liveness.lastHeartbeats(question, START_MS + 99)(1)).toBe(START_MS);
+    expect(liveness.lastHeartbeats(question, START_MS + 101)(1)).toBe(START_MS);
   });
 
   it('is left to its supervisor for the time of a launch while that one reports', () => {
@@ -114,23 +113,23 @@ describe('an executor', () => {
     liveness.noteHeartbeats([folded(1, worker(1))], START_MS + 60);
     for (let sequence = 2, nowMs = START_MS + 110; nowMs < START_MS + 560; sequence++, nowMs += 50) {
       liveness.noteHeartbeats([folded(sequence, null, null)], nowMs);
-      const lastMs = liveness.lastHeartbeatMs(QUESTION, nowMs) ?? 0;
+      const lastMs = liveness.lastHeartbeats(QUESTION, nowMs)(1) ?? 0;
       expect(nowMs - lastMs).toBeLessThan(100);
     }
     liveness.noteHeartbeats([folded(99, null, null)], START_MS + 560);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 560)).toBe(START_MS + 60);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 560)(1)).toBe(START_MS + 60);
   });
 
   it('is silent after its time-out when its supervisor is silent too', () => {
     const liveness = new Liveness(START_MS);
     liveness.noteHeartbeats([folded(1, worker(1))], START_MS + 60);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 161)).toBe(START_MS + 60);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 161)(1)).toBe(START_MS + 60);
   });
 
   it('is kept alive by a worker that speaks for itself', () => {
     const liveness = new Liveness(START_MS);
     liveness.noteWorkers([worker(5)], START_MS + 60);
-    expect(liveness.lastHeartbeatMs(QUESTION, START_MS + 61)).toBe(START_MS + 60);
+    expect(liveness.lastHeartbeats(QUESTION, START_MS + 61)(1)).toBe(START_MS + 60);
   });
 });
 

@@ -12,14 +12,13 @@ interface Heard {
   readonly atMs: number;
 }
 
-export interface ExecutorQuestion {
+export interface SlotQuestion {
   readonly topologyId: string;
   readonly supervisor: string;
   readonly port: number;
-  readonly firstTask: number;
   readonly timeoutMs: number;
   readonly launchTimeoutMs: number;
-  /** When the slot was given to it, by the clock of `nowMs`. */
+  /** When the slot was given to its executors, by the clock of `nowMs`. */
   readonly startedMs: number;
 }
 
@@ -83,19 +82,22 @@ export class Liveness {
   }
 
   /**
-   * When an executor was last heard from in its present slot; undefined: never.
+   * When each executor, named by its first task, was last heard from in its present slot; undefined: never.
    *
    * While its supervisor reports, the supervisor deals with a silent worker; it has the time of a launch for that
    * before its executors count as silent here, so that both do not react to one hang.
    */
-  lastHeartbeatMs(question: ExecutorQuestion, nowMs: number): number | undefined {
-    const { supervisor, timeoutMs, launchTimeoutMs, startedMs } = question;
-    const heardMs = this.#executors.get(placeKey(question))?.get(question.firstTask);
-    const knownMs = startedMs < this.#startedMs ? Math.max(heardMs ?? 0, this.#startedMs) : heardMs;
-    if (knownMs === undefined || nowMs - knownMs < timeoutMs) return knownMs;
+  lastHeartbeats(slot: SlotQuestion, nowMs: number): (firstTask: number) => number | undefined {
+    const { supervisor, timeoutMs, launchTimeoutMs, startedMs } = slot;
+    const heardMs = this.#executors.get(placeKey(slot));
     const supervisorHeardMs = this.#supervisors.get(supervisor)?.atMs;
     const isHandled = supervisorHeardMs !== undefined && nowMs - supervisorHeardMs < timeoutMs;
-    return isHandled && nowMs - knownMs < timeoutMs + launchTimeoutMs ? nowMs : knownMs;
+    return (firstTask) => {
+      const ownMs = heardMs?.get(firstTask);
+      const knownMs = startedMs < this.#startedMs ? Math.max(ownMs ?? 0, this.#startedMs) : ownMs;
+      if (knownMs === undefined || nowMs - knownMs < timeoutMs) return knownMs;
+      return isHandled && nowMs - knownMs < timeoutMs + launchTimeoutMs ? nowMs : knownMs;
+    };
   }
 
   /** Forgets slots that no assignment names any more. */

@@ -17,10 +17,7 @@ import {
   type BlacklistMemory,
   type BlacklistRules,
   type ClusterSnapshot,
-  clusterTopologyOf,
   EMPTY_BLACKLIST,
-  executorLoads,
-  LoadMeter,
   openRound,
   type PlacementNeed,
   planBlacklist,
@@ -28,15 +25,16 @@ import {
   type RoundTopology,
   type SlotAssignment,
   type TopologyOutcome,
-  typicalLoad,
   underBlacklist,
 } from '../scheduling/index.js';
 import type { ClusterView } from './cluster-view.js';
 import type { Decider } from './deciding/decider.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
+import { KnownLoads } from './known-loads.js';
 import { Liveness } from './liveness.js';
-import { noteLoads } from './load-samples.js';
 import { destinationOf } from './moves/advance-move.js';
+import { OfferedSlots } from './offered-slots.js';
+import { placedPart } from './placed-part.js';
 import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
@@ -48,8 +46,6 @@ const CLEARING: ReadonlySet<string> = new Set(['isolation', 'multitenant']);
 const AWAY_CHECK_MS = 500;
 /** Requests to the coordinator, one after the other, in which a worker that has lost its supervisor surely announces itself. */
 const ANNOUNCE_TURNS = 20;
-
-const BYTES_OF_MB = 1_048_576;
 
 export interface RoundsOptions {
   readonly coordination: Coordination;
@@ -77,16 +73,16 @@ export class Rounds {
   /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
   readonly #waiting = new Set<string>();
   readonly #slotWaits: SlotWaits;
-  readonly #loads = new LoadMeter();
-  /** What an executor of weight 1 measures; undefined: to be worked out. */
-  #typicalLoad: number | undefined;
-  /** What executors weigh: worked out once, or once between heartbeats where it is measured. */
-  #loadsOf = new WeakMap<LoadedTopology, (firstTask: number) => number>();
+  readonly #loads: KnownLoads;
+  readonly #offered: OfferedSlots;
+  readonly #places = new WeakMap<readonly SlotAssignment[], ReadonlyMap<number, SlotAssignment>>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
     this.#liveness = new Liveness(options.nowMs());
     this.#slotWaits = new SlotWaits(options.logger);
+    this.#loads = new KnownLoads(options.view, options.settings);
+    this.#offered = new OfferedSlots(options.view, this.#loads);
   }
 
   /** Leadership has just begun: nobody has been heard of yet. */
@@ -96,7 +92,6 @@ export class Rounds {
     this.#blacklist = EMPTY_BLACKLIST;
     this.#waiting.clear();
     this.#loads.clear();
-    this.#loadsOf = new WeakMap();
     this.#slotWaits.clear();
     this.#due.clear();
     this.#isAllDue = true;
@@ -126,10 +121,7 @@ export class Rounds {
 
   noteHeartbeats(heartbeats: readonly FoldedHeartbeat[]): void {
     this.#liveness.noteHeartbeats(heartbeats, this.#options.nowMs());
-    if (!this.#measuresLoad) return;
-    noteLoads(this.#loads, heartbeats, this.#options.settings['load-balance.measure-window']);
-    this.#typicalLoad = undefined;
-    this.#loadsOf = new WeakMap();
+    this.#loads.noteHeartbeats(heartbeats);
   }
 
   /** Supervisors whose machines have gone, as far as can be known. */
@@ -220,9 +212,8 @@ export class Rounds {
         ...others.flatMap((one) => (one.loaded === undefined ? [] : [this.#roundTopology(one, one.loaded)])),
       ],
     });
-    const { topologies } = round.finish(
-      await this.#options.decider.decide(this.#shown(round.snapshot, false)),
-    );
+    const asked = this.#shown(round.snapshot, false);
+    const { topologies } = round.finish(await this.#options.decider.decide(asked), asked);
     return topologies.find(({ topologyId }) => topologyId === known.id)!;
   }
 
@@ -235,7 +226,7 @@ export class Rounds {
       if (known.loaded === undefined) return [];
       return picturedTopology(known, this.#roundTopology(known, known.loaded), nowMs) ?? [];
     });
-    const supervisors = this.#supervisors(scope);
+    const supervisors = this.#supervisors(scope, true);
     const { listedUntilMs, hosts } = this.#blacklist;
     const listed = [...listedUntilMs].flatMap(([id, untilMs]) =>
       untilMs > nowMs ? (hosts.get(id) ?? []) : [],
@@ -276,6 +267,15 @@ export class Rounds {
     return WHOLE_MACHINES.has(this.#options.settings['scheduling.strategy']);
   }
 
+  /** Somebody may look at what machines have left: the cluster's strategy, or one that is installed. */
+  get #looksAtResources(): boolean {
+    const { settings } = this.#options;
+    return (
+      settings['scheduling.strategy'] === 'resource-aware' ||
+      settings['scheduling.strategy-modules'].length > 0
+    );
+  }
+
   /** Strategies that have machines cleared for one topology: who is to have a slot there waits until it is free. */
   get #clearsMachines(): boolean {
     return CLEARING.has(this.#options.settings['scheduling.strategy']);
@@ -296,7 +296,8 @@ export class Rounds {
         : {}),
     });
     const before = new Map([...scope.values()].map((one) => [one.id, decidedFrom(one)]));
-    const round = open.finish(await this.#options.decider.decide(this.#shown(open.snapshot, isAboutAll)));
+    const asked = this.#shown(open.snapshot, isAboutAll);
+    const round = open.finish(await this.#options.decider.decide(asked), asked);
     // What somebody else has changed while the strategy thought is decided again.
     const isStale = ({ topologyId }: TopologyOutcome): boolean => {
       const one = this.#options.view.topologies.get(topologyId);
@@ -393,114 +394,54 @@ export class Rounds {
         uptimeMs: Math.max(0, this.#options.nowMs() - known.record.submittedMs),
       },
       lastHeartbeatMs: this.#lastHeartbeats(known, settings),
-      ...this.#measured(id),
+      ...this.#loads.measured(id),
       ...(rebalance === undefined ? {} : { rebalance }),
     };
   }
 
-  /** Supervisors with the slots that topologies of this round may have. */
-  #supervisors(scope: ReadonlyMap<string, KnownTopology>): readonly RoundSupervisor[] {
-    const { view, settings } = this.#options;
-    const looksAtLoad = settings['scheduling.strategy'] === 'balanced';
-    const headedFor = new Map<KnownTopology, ReadonlySet<string>>();
-    const isHeadedFor = (holder: KnownTopology, slot: string): boolean => {
-      const slots = headedFor.get(holder) ?? slotsHeadedFor(holder);
-      headedFor.set(holder, slots);
-      return slots.has(slot);
-    };
-    const isOpen = (slot: string): boolean => {
-      const holder = view.holderOf(slot);
-      if (holder === undefined) return true;
-      if (!scope.has(holder.id) || holder.loaded === undefined) return false;
-      // What a topology is about to give up is still its own. A machine that is being cleared looks as it soon will, or the
-      // next round would clear another one instead.
-      return scope.size === 1 || this.#clearsMachines || isHeadedFor(holder, slot);
-    };
-    const present = view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
-      const [open, held] = [[] as number[], [] as number[]];
-      for (const port of ports) (isOpen(`${id}:${port}`) ? open : held).push(port);
-      const otherLoad = looksAtLoad ? held.reduce((sum, port) => sum + this.#loadOf(id, port), 0) : 0;
-      const used = held.map((port) => this.#requestOf(id, port));
-      const resources = {
-        cpuPercent: Math.max(0, cores * 100 - used.reduce((sum, { cpuPercent }) => sum + cpuPercent, 0)),
-        memoryMb: Math.max(
-          0,
-          memoryBytes / BYTES_OF_MB - used.reduce((sum, { memoryMb }) => sum + memoryMb, 0),
-        ),
-      };
-      return { id, host, rack, ports: open, otherLoad, resources };
+  /** Supervisors with the slots that topologies of this round may have, and those that have gone. */
+  #supervisors(
+    scope: ReadonlyMap<string, KnownTopology>,
+    looksAtResources = this.#looksAtResources,
+  ): readonly RoundSupervisor[] {
+    const present = this.#offered.of(scope, {
+      clearsMachines: this.#clearsMachines,
+      looksAtLoad: this.#options.settings['scheduling.strategy'] === 'balanced',
+      looksAtResources,
     });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
-  }
-
-  /** What the holder of a slot that is not part of this round weighs there. */
-  #loadOf(supervisor: string, port: number): number {
-    const known = this.#options.view.holderOf(`${supervisor}:${port}`);
-    const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
-    if (known === undefined || slot === undefined) return 0;
-    const loadOf = this.#executorLoads(known);
-    return slot.executors.reduce((sum, [first]) => sum + loadOf(first), 0);
-  }
-
-  /** What the holder of a slot that is not part of this round asks for there. */
-  #requestOf(supervisor: string, port: number): { readonly cpuPercent: number; readonly memoryMb: number } {
-    const known = this.#options.view.holderOf(`${supervisor}:${port}`);
-    const slot = known?.assignment?.slots.find((one) => one.supervisor === supervisor && one.port === port);
-    const components = new Map(known?.loaded?.plan.components.map((component) => [component.id, component]));
-    let [cpuPercent, memoryMb] = [0, 0];
-    for (const [first] of slot?.executors ?? []) {
-      const task = known?.loaded?.plan.tasks.find(({ last }) => first <= last);
-      const resources = components.get(task?.component ?? '')?.resources;
-      cpuPercent += resources?.cpuPercent ?? 0;
-      memoryMb += (resources?.onHeapMb ?? 0) + (resources?.offHeapMb ?? 0);
-    }
-    return { cpuPercent, memoryMb };
-  }
-
-  #executorLoads({ id, loaded }: KnownTopology): (firstTask: number) => number {
-    if (loaded === undefined) return () => 1;
-    const known = this.#loadsOf.get(loaded);
-    if (known !== undefined) return known;
-    const loads = executorLoads(clusterTopologyOf({ id, ...loaded, ...this.#measured(id) }));
-    this.#loadsOf.set(loaded, loads);
-    return loads;
-  }
-
-  #measured(topologyId: string): Pick<RoundTopology, 'measured'> {
-    if (!this.#measuresLoad) return {};
-    this.#typicalLoad ??= this.#typical();
-    return { measured: { byTask: this.#loads.of(topologyId), typical: this.#typicalLoad } };
-  }
-
-  get #measuresLoad(): boolean {
-    const { settings } = this.#options;
-    return settings['scheduling.strategy'] === 'balanced' && settings['load-balance.load'] === 'measured';
-  }
-
-  #typical(): number {
-    const all = [...this.#options.view.topologies.values()];
-    return typicalLoad(
-      all.flatMap(({ id, loaded }) =>
-        loaded === undefined ? [] : [{ ...loaded.plan, byTask: this.#loads.of(id) }],
-      ),
-    );
   }
 
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */
   #lastHeartbeats(known: KnownTopology, settings: Settings): (firstTask: number) => number | undefined {
     const nowMs = this.#options.nowMs();
-    const slots = new Map<number, SlotAssignment>();
-    const headedFor = known.assignment === undefined ? [] : destinationOf(known.assignment).slots;
-    for (const slot of headedFor) for (const [first] of slot.executors) slots.set(first, slot);
+    if (known.assignment === undefined) return () => undefined;
+    const timeoutMs = settings['topology.worker-timeout'];
+    const launchTimeoutMs = settings['topology.worker-launch-timeout'];
+    const places = this.#placesOf(destinationOf(known.assignment));
+    const heardIn = new Map<SlotAssignment, (firstTask: number) => number | undefined>();
     return (firstTask) => {
-      const slot = slots.get(firstTask);
+      const slot = places.get(firstTask);
       if (slot === undefined) return undefined;
-      const { supervisor, port, startedMs } = slot;
-      const timeoutMs = settings['topology.worker-timeout'];
-      const launchTimeoutMs = settings['topology.worker-launch-timeout'];
-      const place = { topologyId: known.id, supervisor, port, firstTask };
-      return this.#liveness.lastHeartbeatMs({ ...place, timeoutMs, launchTimeoutMs, startedMs }, nowMs);
+      let heard = heardIn.get(slot);
+      if (heard === undefined) {
+        const { supervisor, port, startedMs } = slot;
+        const place = { topologyId: known.id, supervisor, port, timeoutMs, launchTimeoutMs, startedMs };
+        heardIn.set(slot, (heard = this.#liveness.lastHeartbeats(place, nowMs)));
+      }
+      return heard(firstTask);
     };
+  }
+
+  /** Where each executor, named by its first task, is headed. Made once for an assignment. */
+  #placesOf(assignment: Assignment): ReadonlyMap<number, SlotAssignment> {
+    let places = this.#places.get(assignment.slots);
+    if (places === undefined) {
+      const made = new Map<number, SlotAssignment>();
+      for (const slot of assignment.slots) for (const [first] of slot.executors) made.set(first, slot);
+      this.#places.set(assignment.slots, (places = made));
+    }
+    return places;
   }
 }
 
@@ -520,17 +461,4 @@ function isPlaced({ record: { phase } }: KnownTopology): boolean {
 
 function assignmentOf({ assignment }: KnownTopology): readonly Assignment[] {
   return assignment === undefined ? [] : [assignment];
-}
-
-/** Without slots that have no executors: the scheduler knows none of these. */
-function placedPart(assignment: Assignment): Assignment {
-  const { slots } = assignment;
-  // The very list, where it can be: what is known of it needs not be found out again.
-  if (slots.every(({ executors }) => executors.length > 0)) return assignment;
-  return { ...assignment, slots: slots.filter(({ executors }) => executors.length > 0) };
-}
-
-function slotsHeadedFor({ assignment }: KnownTopology): ReadonlySet<string> {
-  const slots = assignment === undefined ? [] : placedPart(destinationOf(assignment)).slots;
-  return new Set(slots.map(({ supervisor, port }) => `${supervisor}:${port}`));
 }

@@ -3,6 +3,7 @@
  * them.
  */
 import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Placement } from './cluster-snapshot.js';
+import { indexExecutors } from './executor-index.js';
 import type { ClusterComponent, SharedMemory } from './resources.js';
 
 export interface WorkerUse {
@@ -23,10 +24,13 @@ export function useOfWorkers(
   workers: readonly PlacedWorker[],
   minimumCpuPercent = 0,
 ): WorkerUse[] {
-  const componentOf = new Map(topology.executors.map(({ range, component }) => [range[0], component]));
+  if (workers.length === 0) return [];
+  const index = indexExecutors(topology.executors);
   const described = describedComponents(topology);
   return workers.map((worker) => {
-    const components = worker.executors.flatMap(([first]) => componentOf.get(first) ?? []).sort();
+    const components = worker.executors
+      .flatMap(([first]) => index.executors[index.placeOfFirst(first)]?.component ?? [])
+      .sort();
     const all = components.flatMap((id) => described.get(id) ?? []);
     const shared = sharedRegions(all);
     const generic = new Map<string, number>();
@@ -77,11 +81,12 @@ export interface SupervisorUse {
   readonly generic: Map<string, number>;
 }
 
-/** The use of each supervisor that holds a worker. */
+/** The use of each supervisor that holds a worker; `only`: of these alone, which leaves the executors of all others unread. */
 export function useOfSupervisors(
   { topologies }: Pick<ClusterSnapshot, 'topologies'>,
   placement: Placement,
   minimumCpuPercent = 0,
+  only?: ReadonlySet<string>,
 ): ReadonlyMap<string, SupervisorUse> {
   const sums = new Map<string, SupervisorUse>();
   const of = (supervisor: string): SupervisorUse => {
@@ -90,7 +95,9 @@ export function useOfSupervisors(
     return known;
   };
   for (const topology of topologies) {
-    const uses = useOfWorkers(topology, placement.get(topology.id) ?? [], minimumCpuPercent);
+    const all = placement.get(topology.id) ?? [];
+    const workers = only === undefined ? all : all.filter(({ supervisor }) => only.has(supervisor));
+    const uses = useOfWorkers(topology, workers, minimumCpuPercent);
     for (const { worker, cpuPercent, onHeapMb, offHeapMb, generic } of uses) {
       const use = of(worker.supervisor);
       use.cpuPercent += cpuPercent;

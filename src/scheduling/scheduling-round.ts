@@ -37,7 +37,7 @@ import { changedWorkers } from './start-times.js';
 import { slotsWanted } from './strategies/balanced/slot-groups.js';
 import { evenStrategy } from './strategies/even/even.js';
 import type { SchedulingResult, Unplaced } from './strategies/strategy.js';
-import { assignmentInvalid, validateAssignment } from './validate-assignment.js';
+import { assignmentInvalid, capacityRulesOf, validateAssignment } from './validate-assignment.js';
 
 /** A topology whose stored assignment was read. */
 interface ReadTopology {
@@ -56,8 +56,8 @@ type Failures = Map<
 export interface OpenRound {
   /** What the strategy is to be asked. */
   readonly snapshot: ClusterSnapshot;
-  /** Checks what it has answered, and decides. */
-  finish(result: SchedulingResult): SchedulingOutcome;
+  /** Checks what it has answered, and decides. `asked`: the snapshot as it was shown, if some hosts were closed; not given: as it is. */
+  finish(result: SchedulingResult, asked?: ClusterSnapshot): SchedulingOutcome;
 }
 
 /** Decides a round at once; nothing is thrown for what is wrong with one topology. Cost: O(E log E + S log M). */
@@ -103,8 +103,8 @@ export function openRound(input: Omit<RoundInput, 'strategy' | 'compatibility'>)
   const shown = rebalanced(snapshot, placed);
   return {
     snapshot: shown,
-    finish: (result) =>
-      finishRound(input, { snapshot: shown, placed, held, failures: new Map(failures), hiddenSlots }, result),
+    finish: (result, asked = shown) =>
+      finishRound(input, { snapshot: asked, placed, held, failures: new Map(failures), hiddenSlots }, result),
   };
 }
 
@@ -365,7 +365,7 @@ function readableSlots(stored: unknown): string[] {
 function faultsOf(snapshot: ClusterSnapshot, result: SchedulingResult): ReadonlyMap<string, ErrorRecord> {
   const faults = new Map<string, ErrorRecord>();
   for (const [id, error] of result.failures) faults.set(id, failure(error, id));
-  for (const [id, sentences] of validateAssignment(snapshot, result)) {
+  for (const [id, sentences] of validateAssignment(snapshot, result, capacityRulesOf(result))) {
     if (!faults.has(id)) faults.set(id, invalid(id, sentences));
   }
   return faults;

@@ -2,7 +2,8 @@
  * The one check of whatever a strategy returned, before anyone acts on it.
  *
  * V1: no slot is shared; V2: no executor is twice or unknown; V3: none is lost: each has a slot or is reported; V4: a
- * new slot exists, is offered, and its host may be used. What was placed before may stay where it is.
+ * new slot exists, is offered, and its host may be used. What was placed before may stay where it is. V5 and V6, on capacities, are
+ * in `validate-capacity.ts`. V7: all of this holds of what comes out when faulty topologies keep what they had.
  */
 import { IsobarError } from '../base/index.js';
 import type { ExecutorRange } from './assignment.js';
@@ -17,11 +18,16 @@ import { isComplete } from './complete-placement.js';
 import { indexExecutors, NO_EXECUTOR } from './executor-index.js';
 import { compareText, rangeKey } from './order.js';
 import type { SchedulingResult } from './strategies/strategy.js';
+import { type CapacityRules, validateCapacity } from './validate-capacity.js';
 
-/** Sentences on what is wrong, by topology id; sound topologies are absent. Cost: O(E + S). */
+/**
+ * Sentences on what is wrong, by topology id; sound topologies are absent. `capacity`: what has to be kept of resources; not given:
+ * nobody promised any. Cost: O(E + S), and O(topologies) where nothing has changed.
+ */
 export function validateAssignment(
   snapshot: ClusterSnapshot,
   result: Pick<SchedulingResult, 'placement' | 'unplaced'>,
+  capacity?: CapacityRules,
 ): ReadonlyMap<string, readonly string[]> {
   const faults = new Map<string, string[]>();
   const report = (topologyId: string, fault: string): void => {
@@ -38,8 +44,19 @@ export function validateAssignment(
     snapshot.placement.get(id) !== workers;
   if ([...result.placement].some(isChanged)) checkSlots(snapshot, result, report);
   for (const topology of snapshot.topologies) checkExecutors(topology, snapshot, result, report);
-  keepOldSlotsOfFaulty(snapshot, result, faults, report);
-  return faults;
+  for (let open: readonly string[] = [...faults.keys()]; ; ) {
+    keepOldSlots(open, snapshot, result, faults, report);
+    open = capacity === undefined ? [] : checkCapacity(snapshot, result.placement, capacity, faults, report);
+    if (open.length === 0) return faults;
+  }
+}
+
+/** What is to be kept of resources: all that a strategy answers for, and of supervisors where the others count on it. */
+export function capacityRulesOf(
+  { keepsCapacity = false }: Pick<SchedulingResult, 'keepsCapacity'>,
+  othersCountOnIt = false,
+): CapacityRules | undefined {
+  return keepsCapacity || othersCountOnIt ? { limitsHeap: keepsCapacity } : undefined;
 }
 
 /** What is wrong with a topology's new placement, as an error. */
@@ -129,16 +146,32 @@ function checkSlots(
   }
 }
 
+/** Topologies that are over capacity beside what the faulty ones keep; they have been reported. */
+function checkCapacity(
+  snapshot: ClusterSnapshot,
+  placement: Placement,
+  capacity: CapacityRules,
+  faults: ReadonlyMap<string, readonly string[]>,
+  report: Report,
+): readonly string[] {
+  const kept = [...faults.keys()].map((id) => [id, snapshot.placement.get(id) ?? []] as const);
+  const left = kept.length === 0 ? placement : new Map([...placement, ...kept]);
+  const over = validateCapacity(snapshot, left, capacity);
+  for (const [id, sentences] of over) for (const sentence of sentences) report(id, sentence);
+  return [...over.keys()];
+}
+
 /** A faulty topology keeps what it had; whoever was given one of those slots is faulty with it. */
-function keepOldSlotsOfFaulty(
+function keepOldSlots(
+  faulty: readonly string[],
   snapshot: ClusterSnapshot,
   result: Pick<SchedulingResult, 'placement'>,
   faults: ReadonlyMap<string, readonly string[]>,
   report: Report,
 ): void {
-  if (faults.size === 0) return;
+  if (faulty.length === 0) return;
   const holderAfter = holders(result.placement);
-  const open = [...faults.keys()];
+  const open = [...faulty];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     for (const worker of snapshot.placement.get(id) ?? []) {
       const next = holderAfter.get(slotKey(worker));

@@ -1,58 +1,90 @@
 /**
- * The check of resources, for what a strategy returned that heeds them.
+ * The check of resources, for what a strategy returned that keeps to capacities, or has to.
  *
  * V5: a supervisor is not used beyond what it offers; V6: a new worker's heap stays within its topology's limit. Where a
  * supervisor was used beyond its offer before, it may be, but not more.
  */
-import { type ClusterSnapshot, type PlacedWorker, type Placement, slotKey } from './cluster-snapshot.js';
+import {
+  type ClusterSnapshot,
+  type ClusterTopology,
+  type PlacedWorker,
+  type Placement,
+  slotKey,
+} from './cluster-snapshot.js';
 import { sameRanges } from './order.js';
 import { useOfSupervisors, useOfWorkers } from './resource-use.js';
 
 /** Amounts are added up in another order than the strategy did. */
 const TOLERANCE = 1e-3;
 
-/** Sentences on what is wrong, by topology id: that of everybody who has something new on an overfull supervisor. */
+export interface CapacityRules {
+  /** Processor share that every worker takes at least, percent of a core. Default: 0. */
+  readonly minimumCpuPercent?: number;
+  /** Are new workers checked against their topology's limit of heap? Default: yes. */
+  readonly limitsHeap?: boolean;
+}
+
+/**
+ * Sentences on what is wrong, by topology id: that of everybody who has something new on an overfull supervisor. Cost: O(1) for each
+ * list of workers that is the one from before; else O(W), and O(E) of what is new or beside it on a supervisor.
+ */
 export function validateCapacity(
   snapshot: ClusterSnapshot,
   placement: Placement,
-  minimumCpuPercent = 0,
+  { minimumCpuPercent = 0, limitsHeap = true }: CapacityRules = {},
 ): ReadonlyMap<string, readonly string[]> {
   const faults = new Map<string, string[]>();
-  const overfull = overfullSupervisors(snapshot, placement, minimumCpuPercent);
-  for (const topology of snapshot.topologies) {
-    const before = new Map(
-      (snapshot.placement.get(topology.id) ?? []).map((worker) => [slotKey(worker), worker]),
-    );
-    const fresh = (placement.get(topology.id) ?? []).filter((worker) => !isKept(worker, before));
+  const changed = snapshot.topologies
+    .map((topology) => ({ topology, workers: newWorkers(topology, snapshot.placement, placement) }))
+    .filter(({ workers }) => workers.length > 0);
+  if (changed.length === 0) return faults;
+  const touched = new Set(changed.flatMap(({ workers }) => workers.map(({ supervisor }) => supervisor)));
+  const overfull = overfullSupervisors(snapshot, placement, touched, minimumCpuPercent);
+  for (const { topology, workers } of changed) {
     const sentences: string[] = [];
-    for (const supervisor of new Set(fresh.map((worker) => worker.supervisor))) {
+    for (const supervisor of new Set(workers.map((worker) => worker.supervisor))) {
       const fault = overfull.get(supervisor);
       if (fault !== undefined) sentences.push(fault);
     }
-    const mostHeapMb = topology.rules?.workerMaxHeapMb ?? Infinity;
-    for (const { worker, onHeapMb } of useOfWorkers(topology, fresh)) {
-      if (onHeapMb <= mostHeapMb + TOLERANCE) continue;
-      sentences.push(
-        `the worker in slot ${slotKey(worker)} needs ${onHeapMb} MB of heap; ${mostHeapMb} MB are allowed`,
-      );
-    }
+    const mostHeapMb = topology.rules?.workerMaxHeapMb;
+    if (limitsHeap && mostHeapMb !== undefined) sentences.push(...heapFaults(topology, workers, mostHeapMb));
     if (sentences.length > 0) faults.set(topology.id, sentences);
   }
   return faults;
 }
 
-function isKept(worker: PlacedWorker, before: ReadonlyMap<string, PlacedWorker>): boolean {
-  const old = before.get(slotKey(worker));
-  return old !== undefined && sameRanges(old.executors, worker.executors);
+function heapFaults(
+  topology: ClusterTopology,
+  workers: readonly PlacedWorker[],
+  mostHeapMb: number,
+): readonly string[] {
+  return useOfWorkers(topology, workers)
+    .filter(({ onHeapMb }) => onHeapMb > mostHeapMb + TOLERANCE)
+    .map(
+      ({ worker, onHeapMb }) =>
+        `the worker in slot ${slotKey(worker)} needs ${onHeapMb} MB of heap; ${mostHeapMb} MB are allowed`,
+    );
+}
+
+/** Workers whose slot, or whose executors, the topology did not have before. */
+function newWorkers({ id }: ClusterTopology, before: Placement, after: Placement): readonly PlacedWorker[] {
+  const [old, now = []] = [before.get(id), after.get(id)];
+  if (old === now) return [];
+  const known = new Map((old ?? []).map((worker) => [slotKey(worker), worker]));
+  return now.filter((worker) => {
+    const same = known.get(slotKey(worker));
+    return same === undefined || !sameRanges(same.executors, worker.executors);
+  });
 }
 
 function overfullSupervisors(
   snapshot: ClusterSnapshot,
   placement: Placement,
+  touched: ReadonlySet<string>,
   minimumCpuPercent: number,
 ): ReadonlyMap<string, string> {
-  const now = useOfSupervisors(snapshot, placement, minimumCpuPercent);
-  const before = useOfSupervisors(snapshot, snapshot.placement, minimumCpuPercent);
+  const now = useOfSupervisors(snapshot, placement, minimumCpuPercent, touched);
+  const before = useOfSupervisors(snapshot, snapshot.placement, minimumCpuPercent, touched);
   const faults = new Map<string, string>();
   for (const { id, resources } of snapshot.supervisors) {
     const use = now.get(id);

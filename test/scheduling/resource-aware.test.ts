@@ -50,7 +50,9 @@ describe('resource-aware', () => {
 
   it('never goes beyond what a supervisor offers or a worker may have', () => {
     forAll((snapshot, { placement }, { minimumWorkerCpuPercent }) => {
-      expect([...validateCapacity(snapshot, placement, minimumWorkerCpuPercent)]).toEqual([]);
+      expect([
+        ...validateCapacity(snapshot, placement, { minimumCpuPercent: minimumWorkerCpuPercent }),
+      ]).toEqual([]);
     });
   });
 

@@ -74,7 +74,7 @@ async function load(from: StrategySource): Promise<Strategy> {
 }
 
 function toPosted(result: SchedulingResult, snapshot: ClusterSnapshot): PostedDecision {
-  const { placement, unplaced, failures, notes, reservedHosts, steps } = result;
+  const { placement, unplaced, failures, notes, reservedHosts, keepsCapacity, steps } = result;
   return {
     placement: [...placement].map(
       ([id, workers]) => [id, workers === snapshot.placement.get(id) ? null : workers] as const,
@@ -83,6 +83,7 @@ function toPosted(result: SchedulingResult, snapshot: ClusterSnapshot): PostedDe
     failures: [...failures].map(([id, error]) => [id, toErrorRecord(error)] as const),
     ...(notes === undefined ? {} : { notes }),
     ...(reservedHosts === undefined ? {} : { reservedHosts }),
+    ...(keepsCapacity === undefined ? {} : { keepsCapacity }),
     steps,
   };
 }

@@ -74,7 +74,8 @@ const clusters = fc
         id: `s${index}`,
         host: `h${index}`,
         ports: Array.from({ length: count }, (_, port) => port),
-        resources: { cpuPercent: 100, memoryMb: 256 },
+        // For all of them: capacities are the matter of a test of their own.
+        resources: { cpuPercent: 300, memoryMb: 2048 },
       })),
       topologies: topologies.map(([executors, workers, strategy], index) =>
         topology(`t${index}`, executors, workers, strategy),
@@ -102,6 +103,35 @@ const thief =
       placement: new Map(topologies.map((one) => [one.id, all(one)])),
       unplaced: new Map(),
       failures: new Map(),
+      steps: 0,
+    };
+  };
+
+/** Puts all executors of all its topologies on the first machine with enough slots, whatever that offers, and says that it heeds it. */
+const greedy =
+  (keepsCapacity: boolean): Strategy =>
+  ({ supervisors, topologies }) => {
+    const first = supervisors.find(({ ports }) => ports.length >= topologies.length);
+    const placed = topologies.map(({ id, executors }, index): [string, PlacedWorker[]] => [
+      id,
+      first === undefined
+        ? []
+        : [
+            {
+              supervisor: first.id,
+              port: first.ports[index]!,
+              executors: executors.map(({ range }) => range),
+            },
+          ],
+    ]);
+    const unplaced = topologies.map(
+      ({ id, executors }) => [id, { executors, reason: 'has no slot' }] as const,
+    );
+    return {
+      placement: new Map(placed),
+      unplaced: new Map(first === undefined ? unplaced : []),
+      failures: new Map(),
+      keepsCapacity,
       steps: 0,
     };
   };
@@ -154,5 +184,36 @@ describe.each(STRATEGY_NAMES)('%s beside installed strategies', (own) => {
       }),
       { seed: 12, numRuns: 60 },
     );
+  });
+});
+
+describe('an installed strategy that overfills machines', () => {
+  const machine = { ports: [1, 2], resources: { cpuPercent: 100, memoryMb: 256 } };
+  const snapshot: ClusterSnapshot = {
+    supervisors: ['a', 'b'].map((id) => ({ ...machine, id, host: id })),
+    // Of 64 MB each: the first machine has room for 4.
+    topologies: [topology('big', 5, 1, 'wrong'), topology('other', 2, 1)],
+    placement: new Map(),
+  };
+  const ask =
+    (own: Strategy): ((name: string) => Strategy) =>
+    (name) =>
+      name === 'wrong' ? own : strategyNamed(name, settings);
+
+  it.each([
+    ['promises to keep to capacities', 'balanced', greedy(true)],
+    ['is beside resource-aware, whose topologies count on what is left', 'resource-aware', greedy(false)],
+  ] as const)('is refused where it %s, and the others are placed', (_, own, strategy) => {
+    const { placement, failures } = inParts(own, INSTALLED, ask(strategy))(snapshot);
+    expect([...failures.keys()]).toEqual(['big']);
+    expect(String(failures.get('big'))).toMatch(/supervisor a offers \d+ MB, of which 320 are used/);
+    expect(placement.has('big')).toBe(false);
+    expect(placement.get('other')?.flatMap(({ executors }) => executors)).toHaveLength(2);
+  });
+
+  it('is not refused where nobody has promised anything', () => {
+    const { placement, failures } = inParts('balanced', INSTALLED, ask(greedy(false)))(snapshot);
+    expect([...failures]).toEqual([]);
+    expect(placement.get('big')).toHaveLength(1);
   });
 });

@@ -2,7 +2,8 @@
  * Strategies that an operator has installed, and how several strategies share one cluster: the cluster's own decides about all topologies
  * that have chosen none, and after it each chosen one about those that have chosen it, on what the others leave.
  *
- * I1: nobody sees, or gets, a slot that a topology of another strategy holds. I2: what one strategy does wrong fails its own
+ * I1: nobody sees, or gets, a slot that a topology of another strategy holds, nor, where the cluster's own strategy keeps to capacities,
+ * more than the others leave of a machine. I2: what one strategy does wrong fails its own
  * topologies, which keep what they have, and nobody else's. Who runs a strategy, and for how long, is not decided here.
  */
 import { closestName, IsobarError, type Settings } from '../../base/index.js';
@@ -15,7 +16,7 @@ import {
 } from '../cluster-snapshot.js';
 import { compareText } from '../order.js';
 import { useOfSupervisors } from '../resource-use.js';
-import { assignmentInvalid, validateAssignment } from '../validate-assignment.js';
+import { assignmentInvalid, capacityRulesOf, validateAssignment } from '../validate-assignment.js';
 import { PLACERS } from './resource-aware/placers.js';
 import { STRATEGY_NAMES } from './strategies.js';
 import type { SchedulingResult, Strategy, Unplaced } from './strategy.js';
@@ -48,6 +49,9 @@ export function installedStrategies(settings: Settings): ReadonlyMap<string, str
     throw new IsobarError('SETTINGS_INVALID', faults.map(({ message }) => message).join('\n'), { faults });
   return modules;
 }
+
+/** Strategies whose topologies count on what machines have left. */
+const KEEPS_CAPACITY: ReadonlySet<string> = new Set(['resource-aware']);
 
 const MODULES = 'scheduling.strategy-modules';
 const BUILT_IN: ReadonlySet<string> = new Set([...STRATEGY_NAMES, ...Object.keys(PLACERS)]);
@@ -102,7 +106,7 @@ export function* decideInParts(
     const decision = yield { strategy: own, snapshot };
     return 'failure' in decision ? failed(snapshot, decision.failure) : decision;
   }
-  const whole = new Merged(snapshot);
+  const whole = new Merged(snapshot, KEEPS_CAPACITY.has(own));
   for (const strategy of byName.has(own) ? [own, ...others] : others) {
     const part = whole.part(byName.get(strategy)!);
     const decision = yield { strategy, snapshot: part };
@@ -151,10 +155,12 @@ class Merged {
   readonly #failures = new Map<string, unknown>();
   readonly #notes: string[] = [];
   readonly #reservedHosts = new Set<string>();
+  readonly #keepsCapacity: boolean;
   #steps = 0;
 
-  constructor(snapshot: ClusterSnapshot) {
+  constructor(snapshot: ClusterSnapshot, keepsCapacity: boolean) {
     this.#snapshot = snapshot;
+    this.#keepsCapacity = keepsCapacity;
     this.#placement = new Map(snapshot.placement);
   }
 
@@ -219,7 +225,7 @@ class Merged {
   }
 
   add(part: ClusterSnapshot, result: SchedulingResult): void {
-    const faults = validateAssignment(part, result);
+    const faults = validateAssignment(part, result, capacityRulesOf(result, this.#keepsCapacity));
     for (const { id } of part.topologies) {
       const fault = faults.get(id);
       if (result.failures.has(id)) {

@@ -1,5 +1,5 @@
 /**
- * What a strategy of somebody else's has returned, as a result of this scheduler's: `{ placement, reasons }`, with maps or plain
+ * What a strategy of somebody else's has returned, as a result of this scheduler's: `{ placement, reasons, keepsCapacity }`, with maps or plain
  * objects by topology id. Only the shape is checked here; whether a placement breaks a rule is `validateAssignment`'s matter.
  */
 import { closestName, IsobarError } from '../../base/index.js';
@@ -24,6 +24,8 @@ export function readDecision(strategy: string, value: unknown, snapshot: Cluster
   if (!isRecord(value)) throw wrong('its result', 'an object with placement', value);
   const given = entriesOf(value['placement']);
   if (given === undefined) throw wrong('placement', 'a map or an object by topology id', value['placement']);
+  const keepsCapacity = value['keepsCapacity'] ?? false;
+  if (typeof keepsCapacity !== 'boolean') throw wrong('keepsCapacity', 'true or false', keepsCapacity);
   const reasons = value['reasons'] === undefined ? [] : entriesOf(value['reasons']);
   if (reasons === undefined) throw wrong('reasons', 'a map or an object by topology id', value['reasons']);
   const ids = snapshot.topologies.map(({ id }) => id);
@@ -59,7 +61,7 @@ export function readDecision(strategy: string, value: unknown, snapshot: Cluster
     const reason = reasonOf.get(id) ?? `has executors that the strategy "${strategy}" gave no slot.`;
     if (missing.length > 0) unplaced.set(id, { executors: missing, reason });
   }
-  return { placement, unplaced, failures: new Map(), steps: 0 };
+  return { placement, unplaced, failures: new Map(), keepsCapacity, steps: 0 };
 }
 
 type Wrong = (where: string, expected: string, found: unknown) => IsobarError;

@@ -22,6 +22,8 @@ export interface SchedulingResult {
   readonly notes?: readonly string[];
   /** Hosts on which the strategy keeps everything else away, ascending. */
   readonly reservedHosts?: readonly string[];
+  /** It answers for capacities: no supervisor is used beyond what it offers, no new worker beyond its topology's heap. Not given: it does not. */
+  readonly keepsCapacity?: boolean;
   /** Elementary steps that were taken, for tests of how work grows. */
   readonly steps: number;
 }

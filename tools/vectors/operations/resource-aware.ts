@@ -111,7 +111,7 @@ function wrongTopologies(
   }
   const faults = [
     ...validateAssignment(snapshot, result),
-    ...validateCapacity(snapshot, result.placement, minimumCpu),
+    ...validateCapacity(snapshot, result.placement, { minimumCpuPercent: minimumCpu }),
   ];
   for (const [id, sentences] of faults) problems.push(`${id}: ${sentences.join(', ')}`);
   return problems.length === 0 ? undefined : problems.join('; ');

@@ -75,6 +75,7 @@ function settled(
     unplaced: new Map(),
     failures: new Map(),
     evicted: new Map(),
+    keepsCapacity: true,
     steps: 0,
     get order() {
       return whole().order;
@@ -320,6 +321,7 @@ class Round {
       placement,
       unplaced,
       failures: this.#failures,
+      keepsCapacity: true,
       steps: this.#steps,
       order,
       outcomes: this.#outcomes,
