@@ -72,6 +72,7 @@ export class StringColumn {
   hits = 0;
 }
 
+const WORD_BYTES = 4;
 const CACHE_SLOTS = 16_384;
 /** Lookups after which the hit rate is judged. */
 const JUDGED_LOOKUPS = 1024;
@@ -84,6 +85,8 @@ export class ByteReader {
   view: DataView;
   position = 0;
   readonly #cache = new Array<string>(CACHE_SLOTS).fill('');
+  /** First and last four bytes of each cached string (up to three bytes, and 0, of shorter ones): most are told apart by them. */
+  readonly #ends = new Int32Array(2 * CACHE_SLOTS);
 
   constructor() {
     this.buffer = allocate(0);
@@ -117,22 +120,34 @@ export class ByteReader {
       column.lookups = 0;
       column.hits = 0;
     }
-    // FNV-1a over the bytes; the slot takes the well-mixed upper bits too.
-    let hash = 0x811c9dc5;
-    const end = at + length;
-    for (let i = at; i < end; i++) hash = Math.imul(hash ^ buffer[i]!, 0x01000193);
+    const view = this.view;
+    let first = 0;
+    let last = 0;
+    if (length >= WORD_BYTES) {
+      first = view.getInt32(at, true);
+      last = view.getInt32(at + length - WORD_BYTES, true);
+    } else {
+      for (let i = 0; i < length; i++) first = (first << 8) | buffer[at + i]!;
+    }
+    let hash = Math.imul(first, 0x9e3779b1) ^ Math.imul(last ^ length, 0x85ebca6b);
+    for (let i = WORD_BYTES; i < length - WORD_BYTES; i += WORD_BYTES)
+      hash = Math.imul(hash ^ view.getInt32(at + i, true), 0xc2b2ae35);
+    // The well-mixed bits of a product are the upper ones.
     const slot = (hash ^ (hash >>> 15)) & (CACHE_SLOTS - 1);
+    const ends = this.#ends;
     const known = this.#cache[slot]!;
-    if (known.length === length) {
-      let i = 0;
-      while (i < length && known.charCodeAt(i) === buffer[at + i]) i++;
-      if (i === length) {
+    if (known.length === length && ends[2 * slot] === first && ends[2 * slot + 1] === last) {
+      let i = WORD_BYTES;
+      while (i < length - WORD_BYTES && known.charCodeAt(i) === buffer[at + i]) i++;
+      if (i >= length - WORD_BYTES) {
         column.hits++;
         return known;
       }
     }
-    const text = buffer.latin1Slice(at, end);
+    const text = buffer.latin1Slice(at, at + length);
     this.#cache[slot] = text;
+    ends[2 * slot] = first;
+    ends[2 * slot + 1] = last;
     return text;
   }
 }

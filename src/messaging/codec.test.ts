@@ -357,6 +357,21 @@ describe('the string cache', () => {
     return reader.shortString(column, 1, text.length);
   }
 
+  it('tells strings of every length apart, wherever they differ, while one takes the place of the other', () => {
+    const reader = new ByteReader();
+    const column = new StringColumn();
+    for (let length = 0; length <= 24; length++) {
+      const texts = Array.from({ length }, (_, at) => `${'m'.repeat(at)}ÿ${'m'.repeat(length - at - 1)}`);
+      for (const first of ['m'.repeat(length), ...texts]) {
+        for (const second of texts) {
+          // Never judged: the cache is what is looked at.
+          column.lookups = 0;
+          for (const text of [first, second]) expect(read(reader, column, text)).toBe(text);
+        }
+      }
+    }
+  });
+
   it('switches off for a column whose strings do not repeat, and stays on for one whose do', () => {
     const reader = new ByteReader();
     const different = new StringColumn();

@@ -10,7 +10,7 @@
  *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once.
  * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
  */
-import { IsobarError, sketchBucket } from '../base/index.js';
+import { type Clock, IsobarError, sketchBucket } from '../base/index.js';
 import { EXTRA_MARK, SUBSCRIPTION_MASK } from '../messaging/index.js';
 import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
 import type { FailureReason } from './acking/replay-policy.js';
@@ -86,6 +86,10 @@ export class BoltExecutor implements LocalTarget {
   #isCycleFull = false;
   readonly #componentIndex: number;
   readonly #context: ThreadContext;
+  readonly #clock: Clock;
+  readonly #progress: Int32Array;
+  readonly #maxInFlight: number;
+  readonly #isManual: boolean;
   readonly #queue = new RowQueue();
   readonly #cycleQueue = new RowQueue();
   /** Rows in it that are extra in the cycle. */
@@ -110,6 +114,10 @@ export class BoltExecutor implements LocalTarget {
     this.component = wiring.component;
     this.cycle = wiring.cycle;
     this.#context = context;
+    this.#clock = context.options.clock;
+    this.#progress = context.options.progress;
+    this.#maxInFlight = context.options.settings['bolt.max-in-flight'];
+    this.#isManual = wiring.component.manual;
     this.gate = wiring.gate;
     this.cycleGate = wiring.cycleGate;
     this.#isCycleEdge = wiring.isCycleEdge;
@@ -288,7 +296,7 @@ export class BoltExecutor implements LocalTarget {
   /** Runs rows until the budget is spent, the queues are empty or a gate is closed; returns how many. */
   run(budgetRows: number): number {
     if (this.#queue.size === 0 && this.#cycleQueue.size === 0) return 0;
-    const startMs = this.#context.options.clock.nowMs();
+    const startMs = this.#clock.nowMs();
     let done = 0;
     while (done < budgetRows) {
       if (isBlocked(this.#gates)) break;
@@ -298,12 +306,11 @@ export class BoltExecutor implements LocalTarget {
       else break;
       if (!this.#takeHead(queue)) break;
       done++;
-      if ((done & this.#checkMask) === 0 && this.#context.options.clock.nowMs() - startMs > RUN_BUDGET_MS)
-        break;
+      if ((done & this.#checkMask) === 0 && this.#clock.nowMs() - startMs > RUN_BUDGET_MS) break;
     }
     this.#grantTaken();
     if (done > 0) {
-      const spentMs = this.#context.options.clock.nowMs() - startMs;
+      const spentMs = this.#clock.nowMs() - startMs;
       const perRowMs = spentMs / done;
       this.#addTo(C_BUSY_MS, spentMs);
       this.#checkMask = perRowMs > 0.02 ? 0 : 31;
@@ -444,7 +451,7 @@ export class BoltExecutor implements LocalTarget {
     const words = queue.words;
     // A task that leaves takes its rows along.
     const task = this.#taskAt[words[at + Q_TARGET_TASK]! - this.#firstTask]!;
-    if (task.isAsync && task.inFlight >= this.#context.options.settings['bolt.max-in-flight']) return false;
+    if (task.isAsync && task.inFlight >= this.#maxInFlight) return false;
     const row = queue.headRow;
     const several = queue.headSeveral;
     const marked = words[at + Q_SUBSCRIPTION]!;
@@ -465,7 +472,7 @@ export class BoltExecutor implements LocalTarget {
     }
     const { tap } = this.#context;
     if (tap !== null) tap.onTaken(task.number, this.#inputs[subscription] ?? '', row, this.#context.turnMs);
-    if (task.isAsync || this.component.manual) {
+    if (task.isAsync || this.#isManual) {
       this.#runSlow(
         task,
         row,
@@ -485,8 +492,8 @@ export class BoltExecutor implements LocalTarget {
     out.begin(rootTask, rootGeneration, rootSequence, several, !isExtra);
     const executed = ++task.counters[C_EXECUTED]!;
     const sampled = (executed & EXECUTE_SAMPLE_MASK) === 0;
-    const startMs = sampled ? this.#context.options.clock.nowMs() : 0;
-    const progress = this.#context.options.progress;
+    const startMs = sampled ? this.#clock.nowMs() : 0;
+    const progress = this.#progress;
     progress[P_TASK] = task.number;
     progress[P_IN_CALL] = IN_PROCESS;
     progress[P_CALLS]!++;
@@ -512,12 +519,12 @@ export class BoltExecutor implements LocalTarget {
         this.#orderKey(subscription, row, sourceTask),
         edgeHigh,
         edgeLow,
-        this.#context.options.clock.nowMs(),
+        this.#clock.nowMs(),
       );
       return true;
     }
     out.open = false;
-    if (sampled) task.sketch[sketchBucket((this.#context.options.clock.nowMs() - startMs) * 1000)]!++;
+    if (sampled) task.sketch[sketchBucket((this.#clock.nowMs() - startMs) * 1000)]!++;
     task.counters[C_ACKED]!++;
     if (rootTask !== 0) {
       if (several === null) {
@@ -575,7 +582,7 @@ export class BoltExecutor implements LocalTarget {
         this.#finish(task, key);
         return;
       }
-      const startMs = this.#context.options.clock.nowMs();
+      const startMs = this.#clock.nowMs();
       const out = new BoltOut(task);
       out.begin(rootTask, rootGeneration, rootSequence, several, hasCycleToken);
       task.counters[C_EXECUTED]!++;
@@ -661,7 +668,7 @@ export class BoltExecutor implements LocalTarget {
     startMs: number,
   ): void {
     out.open = false;
-    task.sketch[sketchBucket((this.#context.options.clock.nowMs() - startMs) * 1000)]!++;
+    task.sketch[sketchBucket((this.#clock.nowMs() - startMs) * 1000)]!++;
     if (anchor !== null) return;
     task.counters[C_ACKED]!++;
     if (out.rootTask === 0) return;

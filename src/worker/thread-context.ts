@@ -16,7 +16,7 @@ import { FAILURE_REASONS } from './counters.js';
 import { CyclePressure } from './cycle-pressure.js';
 import type { AloneMarks } from './crash-record.js';
 import { Gate, type Link } from './link.js';
-import type { Edge, EmitCause, Output, StreamOutputs } from './outputs.js';
+import type { Edge, EmitCause, StreamOutputs } from './outputs.js';
 import type { RowTap } from './row-tap.js';
 import type { FromThread } from './thread-messages.js';
 
@@ -203,25 +203,50 @@ export class ThreadContext {
     if (this.tap !== null) this.tap.onEmitted(sourceTask, stream.name, row, this.turnMs);
     let sent = 0;
     for (let i = 0; i < outputs.length; i++) {
-      const output = outputs[i]!;
-      const router = output.router;
+      const { router, edge } = outputs[i]!;
       const count = router.route(row, direct);
       for (let k = 0; k < count; k++) {
-        this.#sendAnchored(output, output.edge.firstTask + router.chosen[k]!, row, sourceTask, cause);
+        this.#sendAnchored(edge, edge.firstTask + router.chosen[k]!, row, sourceTask, cause);
       }
       sent += count;
     }
     return sent;
   }
 
-  #sendAnchored(output: Output, targetTask: number, row: Row, sourceTask: number, cause: EmitCause): void {
-    const { edge } = output;
+  #sendAnchored(edge: Edge, targetTask: number, row: Row, sourceTask: number, cause: EmitCause): void {
     const mark = edge.inCycle && !cause.hasCycleToken ? EXTRA_MARK : 0;
-    this.#sendMarked(edge, mark, targetTask, row, sourceTask, cause);
+    const { rootTask } = cause;
+    if (rootTask === 0) {
+      this.send(edge, mark, targetTask, sourceTask, 0, 0, 0, 0, 0, null, row);
+    } else if (cause.weave === undefined && cause.several === null) {
+      const ids = this.options.edgeIds;
+      ids.next();
+      const { high, low } = ids;
+      const { rootGeneration, rootSequence } = cause;
+      this.send(
+        edge,
+        mark,
+        targetTask,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        high,
+        low,
+        null,
+        row,
+      );
+      // After the send: a send that throws (CYCLE_OVERFLOW) leaves no edge behind.
+      cause.edgesHigh ^= high;
+      cause.edgesLow ^= low;
+    } else {
+      this.#sendToSeveral(edge, mark, targetTask, row, sourceTask, cause);
+    }
     if (edge.inCycle && mark === 0) cause.hasCycleToken = false;
   }
 
-  #sendMarked(
+  /** A row that has several roots. */
+  #sendToSeveral(
     edge: Edge,
     mark: number,
     targetTask: number,
@@ -229,10 +254,6 @@ export class ThreadContext {
     sourceTask: number,
     cause: EmitCause,
   ): void {
-    if (cause.rootTask === 0) {
-      this.send(edge, mark, targetTask, sourceTask, 0, 0, 0, 0, 0, null, row);
-      return;
-    }
     const ids = this.options.edgeIds;
     if (cause.weave !== undefined) {
       this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, cause.weave(ids), row);
@@ -240,31 +261,13 @@ export class ThreadContext {
       return;
     }
     ids.next();
-    const high = ids.high;
-    const low = ids.low;
-    if (cause.several === null) {
-      this.send(
-        edge,
-        mark,
-        targetTask,
-        sourceTask,
-        cause.rootTask,
-        cause.rootGeneration,
-        cause.rootSequence,
-        high,
-        low,
-        null,
-        row,
-      );
-    } else {
-      const several = cause.several.slice();
-      for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
-        several[at + 3] = high;
-        several[at + 4] = low;
-      }
-      this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, several, row);
+    const { high, low } = ids;
+    const several = cause.several!.slice();
+    for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
+      several[at + 3] = high;
+      several[at + 4] = low;
     }
-    // After the send: a send that throws (CYCLE_OVERFLOW) leaves no edge behind.
+    this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, several, row);
     cause.edgesHigh ^= high;
     cause.edgesLow ^= low;
   }

@@ -554,9 +554,7 @@ export class WorkerProcess {
     ): void => {
       bytesSeen += byteLength;
       const peer = this.#routes.peerAt(words[at + H_ENDPOINT]!);
-      // Rings hold what other threads may overwrite after this call, and the connection keeps frames until confirmed.
-      if (peer !== undefined)
-        this.#peers.send(peer, Buffer.from(bytes.subarray(byteStart, byteStart + byteLength)));
+      if (peer !== undefined) this.#peers.send(peer, bytes.subarray(byteStart, byteStart + byteLength));
     };
     for (;;) {
       let frames = 0;

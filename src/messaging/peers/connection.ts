@@ -14,9 +14,8 @@ import {
   PACKET_CONFIRM,
   PACKET_FRAME,
   PACKET_HANDSHAKE,
+  packetOf,
   PacketParser,
-  packetHeader,
-  paddingAfter,
   protocolError,
 } from './envelope.js';
 import { decodeHandshake, encodeHandshake, type HandshakeMessage } from './handshake.js';
@@ -52,7 +51,8 @@ export class Connection {
   #closed = false;
   /** The other side has been told that this is the end. */
   #ending = false;
-  #corked = false;
+  /** Frames wait for the end of this turn of the event loop. */
+  #pumps = false;
   #unconfirmedFrames = 0;
   #unconfirmedBytes = 0;
   #cancelConfirm: CancelTimer | null = null;
@@ -65,7 +65,7 @@ export class Connection {
     // The kernel answers for a stopped process too: this finds machines that are gone, not slow peers.
     socket.setKeepAlive(true, 5000);
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
-    socket.on('drain', () => this.pump());
+    socket.on('drain', () => this.#writeFrames());
     socket.on('error', (error) => this.close(toIsobarError(error, 'CONNECTION_LOST')));
     socket.on('close', () => this.close(new IsobarError('CONNECTION_LOST', 'the connection was closed')));
     this.#cancelDeadline = clock.after(handshakeTimeoutMs, () => {
@@ -84,8 +84,7 @@ export class Connection {
 
   sendHandshake(message: HandshakeMessage): void {
     if (this.#closed) return;
-    const body = encodeHandshake(message);
-    this.#write(packetHeader(PACKET_HANDSHAKE, body, 0, 0), body);
+    this.#socket.write(packetOf(PACKET_HANDSHAKE, encodeHandshake(message), 0, 0));
   }
 
   /** The handshake is done: frames flow. */
@@ -97,31 +96,39 @@ export class Connection {
     this.pump();
   }
 
-  /** Writes kept frames while the socket takes them; the rest follows when it drains. */
+  /** Writes kept frames when this turn of the event loop ends, all of them at once. */
   pump(): void {
+    if (this.#pumps) return;
+    this.#pumps = true;
+    process.nextTick(() => {
+      this.#pumps = false;
+      this.#writeFrames();
+    });
+  }
+
+  /** While the socket takes them; the rest follows when it drains. */
+  #writeFrames(): void {
     const session = this.#session;
     if (session === null || this.#closed || this.#ending) return;
     while (this.#socket.writableLength < SOCKET_BUFFER_BYTES) {
-      const next = session.takeNext();
-      if (next === null) return;
+      const run = session.takeRun();
+      if (run === null) return;
       this.#confirmed();
-      this.#write(packetHeader(PACKET_FRAME, next.frame, next.sequence, session.received), next.frame);
+      this.#socket.write(run);
     }
   }
 
   /** Tells the other side that nothing more will come from this generation, and ends the socket. */
   bye(): void {
     if (this.#closed || this.#ending) return;
+    this.#writeFrames();
     this.#ending = true;
-    this.#write(packetHeader(PACKET_BYE, NO_BODY, 0, this.#session?.received ?? 0), null);
-    this.#uncork();
-    this.#socket.end();
+    this.#socket.end(packetOf(PACKET_BYE, NO_BODY, 0, this.#session?.received ?? 0));
   }
 
   /** Sends what was written, then closes: for refusals. */
   endWith(message: HandshakeMessage, error: IsobarError): void {
     this.sendHandshake(message);
-    this.#uncork();
     this.#socket.end();
     this.#finish(error);
     // A stranger that does not close its side is cut off.
@@ -192,7 +199,7 @@ export class Connection {
   #confirmNow(): void {
     this.#confirmed();
     if (this.#session !== null && !this.#closed && !this.#ending) {
-      this.#write(packetHeader(PACKET_CONFIRM, NO_BODY, 0, this.#session.received), null);
+      this.#socket.write(packetOf(PACKET_CONFIRM, NO_BODY, 0, this.#session.received));
     }
   }
 
@@ -202,25 +209,5 @@ export class Connection {
     this.#unconfirmedBytes = 0;
     this.#cancelConfirm?.();
     this.#cancelConfirm = null;
-  }
-
-  /** Everything written in one turn of the event loop leaves in one system call. */
-  #write(header: Buffer, body: Buffer | null): void {
-    if (!this.#corked) {
-      this.#corked = true;
-      this.#socket.cork();
-      process.nextTick(() => this.#uncork());
-    }
-    this.#socket.write(header);
-    if (body === null || body.length === 0) return;
-    this.#socket.write(body);
-    const padding = paddingAfter(body.length);
-    if (padding.length > 0) this.#socket.write(padding);
-  }
-
-  #uncork(): void {
-    if (!this.#corked) return;
-    this.#corked = false;
-    this.#socket.uncork();
   }
 }

@@ -8,8 +8,7 @@ import {
   PACKET_HEADER_BYTES,
   type Packet,
   PacketParser,
-  packetHeader,
-  paddingAfter,
+  packetOf,
   rawPacketHeader,
 } from './envelope.js';
 import {
@@ -23,7 +22,7 @@ import {
 } from './handshake.js';
 
 function packet(type: number, body: Buffer, sequence = 0, confirmed = 0): Buffer {
-  return Buffer.concat([packetHeader(type, body, sequence, confirmed), body, paddingAfter(body.length)]);
+  return packetOf(type, body, sequence, confirmed);
 }
 
 function parse(chunks: readonly Buffer[], maxBodyBytes = 10_000): Packet[] {
@@ -69,15 +68,26 @@ describe('the packet parser', () => {
     );
   });
 
-  it('hands out bodies where an Int32Array may start, in memory of their own', () => {
+  it('hands out bodies where an Int32Array may start, wherever chunks begin and end', () => {
     const bodies = [5, 32, 33, 5000].map((length) => Buffer.alloc(length, 1));
     const bytes = Buffer.concat(bodies.map((body) => packet(PACKET_FRAME, body)));
-    const packets = parse([bytes]);
-    bytes.fill(0);
-    for (const [i, each] of packets.entries()) {
-      expect(each.body.byteOffset % 8).toBe(0);
-      expect(each.body.equals(bodies[i]!)).toBe(true);
+    for (let cut = 0; cut < 200; cut++) {
+      for (const shift of [0, 1, 2, 3]) {
+        const whole = Buffer.concat([Buffer.alloc(shift), bytes]).subarray(shift);
+        const packets = parse([whole.subarray(0, cut), whole.subarray(cut)]);
+        expect(packets.map(({ body }) => body.byteOffset % 4)).toEqual([0, 0, 0, 0]);
+        expect(packets.map(({ body }) => body)).toEqual(bodies);
+      }
     }
+  });
+
+  it('leaves a body where it came when it is whole there', () => {
+    const bytes = Buffer.concat([
+      packet(PACKET_FRAME, Buffer.from('first')),
+      packet(PACKET_FRAME, Buffer.from('next')),
+    ]);
+    const [first, next] = parse([bytes]);
+    expect([first!.body.buffer, next!.body.buffer]).toEqual([bytes.buffer, bytes.buffer]);
   });
 
   it('stops when it is told to', () => {

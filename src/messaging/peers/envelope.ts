@@ -42,31 +42,57 @@ export function rawPacketHeader(
   confirmed: number,
 ): Buffer {
   const header = Buffer.allocUnsafe(PACKET_HEADER_BYTES);
-  header.writeUInt32LE(MAGIC | type, 0);
-  header.writeUInt32LE(bodyBytes, 4);
-  header.writeDoubleLE(sequence, 8);
-  header.writeDoubleLE(confirmed, 16);
-  header.writeUInt32LE(bodyChecksum, BODY_CHECKSUM_AT);
-  header.writeUInt32LE(crc32(header.subarray(0, HEADER_CHECKSUM_AT)), HEADER_CHECKSUM_AT);
+  writeHeader(header, 0, type, bodyBytes, bodyChecksum, sequence, confirmed);
   return header;
 }
 
-/** Zeros that follow a body of this length. */
-export function paddingAfter(bodyBytes: number): Buffer {
-  return PADDING[-bodyBytes & 3]!;
+/** Writes the header of a FRAME packet whose body follows it in `bytes`. */
+export function writeFrameHeader(
+  bytes: Buffer,
+  at: number,
+  bodyBytes: number,
+  sequence: number,
+  confirmed: number,
+): void {
+  const bodyAt = at + PACKET_HEADER_BYTES;
+  const checksum = crc32(bytes.subarray(bodyAt, bodyAt + bodyBytes));
+  writeHeader(bytes, at, PACKET_FRAME, bodyBytes, checksum, sequence, confirmed);
+}
+
+function writeHeader(
+  bytes: Buffer,
+  at: number,
+  type: number,
+  bodyBytes: number,
+  bodyChecksum: number,
+  sequence: number,
+  confirmed: number,
+): void {
+  bytes.writeUInt32LE(MAGIC | type, at);
+  bytes.writeUInt32LE(bodyBytes, at + 4);
+  bytes.writeDoubleLE(sequence, at + 8);
+  bytes.writeDoubleLE(confirmed, at + 16);
+  bytes.writeUInt32LE(bodyChecksum, at + BODY_CHECKSUM_AT);
+  const checksum = crc32(bytes.subarray(at, at + HEADER_CHECKSUM_AT));
+  bytes.writeUInt32LE(checksum, at + HEADER_CHECKSUM_AT);
+}
+
+/** A whole packet. */
+export function packetOf(type: number, body: Buffer, sequence: number, confirmed: number): Buffer {
+  return Buffer.concat([packetHeader(type, body, sequence, confirmed), body, PADDING[-body.length & 3]!]);
 }
 
 export interface Packet {
   readonly type: number;
   readonly sequence: number;
   readonly confirmed: number;
-  /** Memory of its own, at a place where an Int32Array may start. */
+  /** At a place where an Int32Array may start; the receiver's to keep and to change, as the chunk that it came in is. */
   readonly body: Buffer;
 }
 
 /**
- * Cuts a stream of bytes into packets, however the bytes are split. Bodies above `maxBodyBytes` and headers that are none
- * throw PEER_PROTOCOL_ERROR; after that the parser must not be used.
+ * Cuts a stream of bytes into packets, however the bytes are split. A body that is whole in its chunk stays there. Bodies
+ * above `maxBodyBytes` and headers that are none throw PEER_PROTOCOL_ERROR; after that the parser must not be used.
  */
 export class PacketParser {
   /** Raised once the peer is authenticated: until then nobody may claim memory. */
@@ -82,7 +108,10 @@ export class PacketParser {
     this.maxBodyBytes = maxBodyBytes;
   }
 
-  /** Calls `onPacket` for every packet that these bytes complete, while it returns true. */
+  /**
+   * Calls `onPacket` for every packet that these bytes complete, while it returns true. The chunk is the parser's: its bytes
+   * must not change any more.
+   */
   push(chunk: Buffer, onPacket: (packet: Packet) => boolean): void {
     let at = 0;
     while (at < chunk.length) {
@@ -104,13 +133,24 @@ export class PacketParser {
         // A stranger is told from its first four bytes, not only once it has sent a whole header.
         if (this.#headerBytes >= 4) this.#checkMagic();
         if (this.#headerBytes < PACKET_HEADER_BYTES) return;
-        this.#startBody();
+        const length = this.#checkHeader();
+        if (at + length <= chunk.length && ((chunk.byteOffset + at) & 3) === 0) {
+          this.#body = chunk.subarray(at, at + length);
+          this.#bodyBytes = length;
+          at += length;
+        } else {
+          // Above the pool's size, and in it, Node's buffers start at multiples of 8.
+          this.#body = Buffer.allocUnsafe(length);
+          this.#bodyBytes = 0;
+        }
       }
-      const body = this.#body!;
-      const copied = chunk.copy(body, this.#bodyBytes, at);
-      this.#bodyBytes += copied;
-      at += copied;
-      if (this.#bodyBytes < body.length) return;
+      const body = this.#body;
+      if (this.#bodyBytes < body.length) {
+        const copied = chunk.copy(body, this.#bodyBytes, at);
+        this.#bodyBytes += copied;
+        at += copied;
+        if (this.#bodyBytes < body.length) return;
+      }
       this.#body = null;
       this.#headerBytes = 0;
       this.#padding = -body.length & 3;
@@ -135,7 +175,8 @@ export class PacketParser {
     }
   }
 
-  #startBody(): void {
+  /** Returns the length of the body that follows. */
+  #checkHeader(): number {
     const checksum = crc32(this.#header.subarray(0, HEADER_CHECKSUM_AT));
     if (checksum !== this.#header.readUInt32LE(HEADER_CHECKSUM_AT)) {
       throw protocolError('a packet whose checksum agrees', 'a header that was damaged');
@@ -150,9 +191,7 @@ export class PacketParser {
       if (!Number.isSafeInteger(value) || value < 0)
         throw protocolError('a sequence number', `the number ${value}`);
     }
-    // Above the pool's size, and in it, Node's buffers start at multiples of 8.
-    this.#body = Buffer.allocUnsafe(length);
-    this.#bodyBytes = 0;
+    return length;
   }
 }
 

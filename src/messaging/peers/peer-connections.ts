@@ -28,6 +28,7 @@ import {
   reasonToRefuse,
   refusal,
 } from './handshake.js';
+import { BlockPool } from './kept-packets.js';
 import { Peer, type PeerOwner } from './peer.js';
 
 export interface PeerConnectionsOptions {
@@ -46,7 +47,7 @@ export interface PeerConnectionsOptions {
   readonly logger: Logger;
   readonly randomBytes?: (bytes: number) => Buffer;
   /**
-   * A whole, checked frame, whose memory is the receiver's and starts at a multiple of 8. Throws PEER_PROTOCOL_ERROR if
+   * A whole, checked frame, whose memory is the receiver's and starts at a multiple of 4. Throws PEER_PROTOCOL_ERROR if
    * what it says makes no sense: the session then ends.
    */
   onFrame(peer: string, frame: Buffer): void;
@@ -108,6 +109,7 @@ export class PeerConnections {
     this.#owner = {
       clock: options.clock,
       logger: options.logger,
+      blocks: new BlockPool(),
       reconnectTimeoutMs: options.reconnectTimeoutMs,
       onUp: (peer, generation) => options.onUp(peer, generation),
       onLost: (peer, generation, reason) => options.onLost(peer, generation, reason),
@@ -156,10 +158,10 @@ export class PeerConnections {
   }
 
   /**
-   * Sends a frame, which is kept until the peer has confirmed it: its memory must not change any more. Without a session
-   * with the peer it is dropped, since the caller has been told or will be. Throws ROW_TOO_LARGE.
+   * Sends a copy of a frame, which is kept until the peer has confirmed it. Without a session with the peer it is dropped,
+   * since the caller has been told or will be. Throws ROW_TOO_LARGE.
    */
-  send(peer: string, frame: Buffer): void {
+  send(peer: string, frame: Uint8Array): void {
     if (frame.length > this.#maxFrameBytes) {
       throw new IsobarError('ROW_TOO_LARGE', `a frame of ${frame.length} bytes is too large`, {
         expected: `at most ${this.#maxFrameBytes} bytes`,

@@ -7,11 +7,14 @@
 import { type CancelTimer, type Clock, IsobarError, type Logger } from '../../base/index.js';
 import type { PeerAddress } from './address.js';
 import type { Connection } from './connection.js';
+import type { BlockPool } from './kept-packets.js';
 import { PeerSession } from './session.js';
 
 export interface PeerOwner {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Memory for what is kept until it is confirmed. */
+  readonly blocks: BlockPool;
   /** A peer that cannot be reached again within this time is lost. */
   readonly reconnectTimeoutMs: number;
   onUp(peer: string, generation: number): void;
@@ -69,8 +72,8 @@ export class Peer {
     this.#dialling = this.#owner.dial(this);
   }
 
-  /** Queues a frame; without a session it is dropped. */
-  send(frame: Buffer): void {
+  /** Queues a copy of a frame; without a session it is dropped. */
+  send(frame: Uint8Array): void {
     if (this.#session === null) return;
     this.#session.add(frame);
     this.#connection?.pump();
@@ -91,7 +94,7 @@ export class Peer {
     this.#dialFailure = '';
     this.offered = session;
     const isNew = this.#session === null;
-    this.#session ??= new PeerSession(session, generation);
+    this.#session ??= new PeerSession(session, generation, this.#owner.blocks);
     this.#connection = connection;
     if (!isNew) this.reconnects++;
     connection.open(this.#session, peerReceived, maxFrameBytes);

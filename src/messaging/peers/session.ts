@@ -6,7 +6,8 @@
  * P2  A frame is kept until the other side has confirmed its number or a later one.
  * P3  A number is accepted once, in order; earlier ones are duplicates, later ones a breach of the protocol.
  */
-import { protocolError } from './envelope.js';
+import { protocolError, writeFrameHeader } from './envelope.js';
+import { type BlockPool, KeptPackets } from './kept-packets.js';
 
 export class PeerSession {
   readonly id: string;
@@ -17,39 +18,50 @@ export class PeerSession {
   bufferedBytes = 0;
   duplicatesDropped = 0;
   resent = 0;
-  /** Kept frames; the first `#start` places are free. Number of the frame at `#start` is `#confirmed + 1`. */
-  #kept: (Buffer | null)[] = [];
-  #start = 0;
+  /** The first one has the number `#confirmed + 1`. */
+  readonly #kept: KeptPackets;
   #confirmed = 0;
   /** Number of the frame to be written next to the present socket. */
   #next = 1;
   /** Highest number written to any socket. */
   #written = 0;
 
-  constructor(id: string, generation: number) {
+  constructor(id: string, generation: number, pool: BlockPool) {
     this.id = id;
     this.generation = generation;
+    this.#kept = new KeptPackets(pool);
   }
 
   /** Frames that the other side has not confirmed. */
   get unconfirmed(): number {
-    return this.#kept.length - this.#start;
+    return this.#kept.size;
   }
 
-  add(frame: Buffer): void {
-    this.#kept.push(frame);
+  /** Keeps a copy of the frame, which leaves with the next runs. */
+  add(frame: Uint8Array): void {
+    this.#kept.add(frame);
     this.bufferedBytes += frame.length;
   }
 
-  /** The next frame for the present socket with its number, or null. */
-  takeNext(): { readonly sequence: number; readonly frame: Buffer } | null {
-    const sequence = this.#next;
-    const frame = this.#kept[this.#start + sequence - this.#confirmed - 1];
-    if (frame === undefined || frame === null) return null;
-    this.#next = sequence + 1;
-    if (sequence <= this.#written) this.resent++;
-    else this.#written = sequence;
-    return { sequence, frame };
+  /**
+   * Packets for the present socket that lie one behind another, as bytes that stay as they are until they are confirmed or
+   * the socket is another; null: all have been taken.
+   */
+  takeRun(): Buffer | null {
+    const first = this.#kept.at(this.#next - this.#confirmed - 1);
+    if (first === undefined) return null;
+    const { block, at } = first;
+    let end = at;
+    let packet: typeof first | undefined = first;
+    while (packet?.block === block && packet.at === end) {
+      const sequence = this.#next++;
+      writeFrameHeader(block.bytes, packet.at, packet.bodyBytes, sequence, this.received);
+      if (sequence <= this.#written) this.resent++;
+      else this.#written = sequence;
+      end = packet.end;
+      packet = this.#kept.at(this.#next - this.#confirmed - 1);
+    }
+    return block.bytes.subarray(at, end);
   }
 
   /** A new socket: everything above what the other side has received is written again. */
@@ -63,15 +75,10 @@ export class PeerSession {
     if (sequence > this.#written)
       throw protocolError(`a confirmation up to ${this.#written}`, `one of ${sequence}`);
     while (this.#confirmed < sequence) {
-      this.bufferedBytes -= this.#kept[this.#start]!.length;
-      this.#kept[this.#start++] = null;
+      this.bufferedBytes -= this.#kept.shift();
       this.#confirmed++;
     }
     if (this.#next <= this.#confirmed) this.#next = this.#confirmed + 1;
-    if (this.#start > 64 && this.#start * 2 > this.#kept.length) {
-      this.#kept = this.#kept.slice(this.#start);
-      this.#start = 0;
-    }
   }
 
   /** Whether the frame with this number is the next one (true) or a duplicate (false). Throws at a gap. */
