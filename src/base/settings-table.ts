@@ -95,7 +95,7 @@ export const SETTINGS_TABLE = {
     kind: 'boolean',
     default: true,
     scope: 'cluster',
-    what: 'Where slots are short, topologies get equal parts of them; off, as in Storm: the first take what they want.',
+    what: 'Where slots are short, topologies get equal parts of them, and under balanced who has none gets one of those that have more; off, as in Storm: the first take what they want.',
   },
   'scheduling.isolation-spares-others': {
     kind: 'boolean',

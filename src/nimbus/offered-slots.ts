@@ -6,7 +6,7 @@ import { type Assignment, type RoundSupervisor, type SlotAssignment } from '../s
 import type { ClusterView } from './cluster-view.js';
 import type { KnownLoads } from './known-loads.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
-import { placedPart } from './placed-part.js';
+import { isPlaced, placedPart } from './placed-part.js';
 import { destinationOf } from './moves/advance-move.js';
 
 const BYTES_OF_MB = 1_048_576;
@@ -54,6 +54,15 @@ export class OfferedSlots {
       // next round would clear another one instead.
       return scope.size === 1 || rules.clearsMachines || isHeadedFor(holder, slot);
     };
+    const isLeaving = (slot: string): boolean => {
+      const holder = this.#view.holderOf(slot);
+      return holder !== undefined && (!isPlaced(holder) || !isHeadedFor(holder, slot));
+    };
+    /** What topologies of this round weigh is counted where they are headed for. */
+    const isCounted = (slot: string): boolean => {
+      const holder = this.#view.holderOf(slot);
+      return holder?.loaded !== undefined && scope.has(holder.id);
+    };
     return this.#view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
       const [open, held] = [[] as number[], [] as string[]];
       for (const port of ports) {
@@ -61,16 +70,18 @@ export class OfferedSlots {
         if (isOpen(slot)) open.push(port);
         else held.push(slot);
       }
-      let [otherLoad, cpuPercent, memoryMb] = [0, cores * 100, memoryBytes / BYTES_OF_MB];
+      let [otherLoad, soonFree, cpuPercent, memoryMb] = [0, 0, cores * 100, memoryBytes / BYTES_OF_MB];
       for (const slot of held) {
-        if (rules.looksAtLoad) otherLoad += this.#loadOf(slot);
+        if (isLeaving(slot)) soonFree++;
+        if (rules.looksAtLoad && !isCounted(slot)) otherLoad += this.#loadOf(slot);
         if (!rules.looksAtResources) continue;
         const request = this.#requestOf(slot);
         cpuPercent -= request.cpuPercent;
         memoryMb -= request.memoryMb;
       }
       const resources = { cpuPercent: Math.max(0, cpuPercent), memoryMb: Math.max(0, memoryMb) };
-      return { id, host, rack, ports: open, otherLoad, resources };
+      const more = soonFree > 0 ? { soonFree } : {};
+      return { id, host, rack, ports: open, otherLoad, resources, ...more };
     });
   }
 

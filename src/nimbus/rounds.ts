@@ -6,12 +6,7 @@
  * periodically.
  */
 import { hasCode, type Logger, type Settings } from '../base/index.js';
-import {
-  type Coordination,
-  type FoldedHeartbeat,
-  isTerminal,
-  type WorkerHeartbeat,
-} from '../coordination/index.js';
+import { type Coordination, type FoldedHeartbeat, type WorkerHeartbeat } from '../coordination/index.js';
 import {
   type Assignment,
   type BlacklistMemory,
@@ -34,7 +29,7 @@ import { KnownLoads } from './known-loads.js';
 import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
 import { OfferedSlots } from './offered-slots.js';
-import { placedPart } from './placed-part.js';
+import { isPlaced, placedPart } from './placed-part.js';
 import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
@@ -291,6 +286,7 @@ export class Rounds {
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(scope),
       topologies,
+      spokenFor: this.#spokenFor(scope),
       ...(this.#options.settings['scheduling.strategy'] === 'balanced'
         ? { holds: (need) => this.#hold(scope.get(need.topologyId)!, need) }
         : {}),
@@ -320,6 +316,15 @@ export class Rounds {
     }
     for (const outcome of round.topologies)
       if (!stale.has(outcome.topologyId)) await this.#apply(scope.get(outcome.topologyId)!, outcome);
+    // Others may have more than their share of the slots, which only a round about all can tell.
+    const isNewlyWithout = ({ topologyId, unplaced }: TopologyOutcome): boolean =>
+      unplaced.length > 0 &&
+      !known.has(topologyId) &&
+      unplaced.length === scope.get(topologyId)!.loaded?.plan.executors.length;
+    if (!isAboutAll && round.topologies.some(isNewlyWithout)) {
+      this.#isAllDue = true;
+      this.#options.wakeIn(0);
+    }
     if (!round.runAgain) return;
     for (const { topologyId, unplaced } of round.topologies) {
       if (unplaced.length > 0) this.#due.add(topologyId);
@@ -412,6 +417,14 @@ export class Rounds {
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
   }
 
+  /** Slots that topologies wait for that are not part of the round: one for each executor at most. */
+  #spokenFor(scope: ReadonlyMap<string, KnownTopology>): number {
+    let count = 0;
+    for (const id of this.#waiting)
+      if (!scope.has(id)) count += this.#options.view.topologies.get(id)?.unplacedExecutors ?? 0;
+    return count;
+  }
+
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */
   #lastHeartbeats(known: KnownTopology, settings: Settings): (firstTask: number) => number | undefined {
     const nowMs = this.#options.nowMs();
@@ -452,11 +465,6 @@ function decidedFrom({ record, assignment, loaded }: KnownTopology): readonly un
 
 function sameParts(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.every((part, index) => part === b[index]);
-}
-
-/** Topologies that are placed: alive, and not killed, which keep what they have until they are removed. */
-function isPlaced({ record: { phase } }: KnownTopology): boolean {
-  return !isTerminal(phase) && phase.kind !== 'killed';
 }
 
 function assignmentOf({ assignment }: KnownTopology): readonly Assignment[] {

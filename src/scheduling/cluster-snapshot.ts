@@ -23,6 +23,8 @@ export interface ClusterSupervisor {
   readonly ports: readonly number[];
   /** Load of workers that are not part of the snapshot; not given: 0. */
   readonly otherLoad?: number;
+  /** Slots beside `ports` that are about to become free; not given: none. */
+  readonly soonFree?: number;
   /** For how long it has been up; not given: long enough for anything. */
   readonly uptimeMs?: number;
   /** Not given: all such machines are in one rack. */
@@ -66,6 +68,8 @@ export interface ClusterSnapshot {
   readonly supervisors: readonly ClusterSupervisor[];
   readonly topologies: readonly ClusterTopology[];
   readonly placement: Placement;
+  /** Free slots that topologies wait for that are not to be placed now; not given: none. */
+  readonly spokenFor?: number;
   /** Hosts on which nothing new is placed. */
   readonly blacklistedHosts?: ReadonlySet<string>;
   /** Supervisors that were released from the blacklist because slots are short: they are used last. */

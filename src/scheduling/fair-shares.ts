@@ -1,40 +1,42 @@
 /** Something countable that is short, in parts that are as equal as the wishes allow. */
 
+/** What somebody wants beyond what it has already; `has` not given: nothing. */
+export type Wish = readonly [name: string, more: number, has?: number];
+
 /**
- * By name: at most what it wants; nobody gets less than another one that got no more than it wanted. The rest of a division
- * goes to the first names in the order given. Cost: O(names log names).
+ * By name, what it gets beyond what it has: at most what it wants; nobody ends with less than another one that got something, unless
+ * it got all that it wanted. The rest of a division goes to the first names in the order given. Cost: O(names log amounts).
  */
-export function fairShares(
-  wanted: readonly (readonly [name: string, count: number])[],
-  available: number,
-): ReadonlyMap<string, number> {
-  const shares = new Map(wanted.map(([name]) => [name, 0]));
-  const ascending = wanted
-    .map(([name, count], index) => ({ name, count: Math.max(0, count), index }))
-    .sort((a, b) => a.count - b.count || a.index - b.index);
-  let left = Math.max(0, available);
-  for (const [position, { name, count }] of ascending.entries()) {
-    const sharers = ascending.length - position;
-    const equal = Math.floor(left / sharers);
-    if (count <= equal) {
-      shares.set(name, count);
-      left -= count;
-      continue;
-    }
-    // Everybody from here on wants more than an equal part.
-    const rest = ascending.slice(position).sort((a, b) => a.index - b.index);
-    const more = left - equal * sharers;
-    for (const [place, one] of rest.entries()) shares.set(one.name, equal + (place < more ? 1 : 0));
-    return shares;
+export function fairShares(wishes: readonly Wish[], available: number): ReadonlyMap<string, number> {
+  const left = Math.max(0, available);
+  let highest = 0;
+  for (const [, more, has = 0] of wishes) highest = Math.max(highest, has + more);
+  // The highest level to which all can be filled.
+  let [low, high] = [0, highest];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const needed = wishes.reduce((sum, wish) => sum + upTo(middle, wish), 0);
+    if (needed <= left) low = middle;
+    else high = middle - 1;
   }
-  return shares;
+  let rest = left - wishes.reduce((sum, wish) => sum + upTo(low, wish), 0);
+  return new Map(
+    wishes.map((wish) => {
+      const share = upTo(low, wish);
+      const isNext = rest > 0 && upTo(low + 1, wish) > share;
+      if (isNext) rest--;
+      return [wish[0], share + (isNext ? 1 : 0)];
+    }),
+  );
+}
+
+/** What it takes to bring somebody to a level, or to all that it wants. */
+function upTo(level: number, [, more, has = 0]: Wish): number {
+  return Math.max(0, Math.min(more, level - has));
 }
 
 /** By name: what it wants as long as there is any, in the order given. */
-export function firstShares(
-  wanted: readonly (readonly [name: string, count: number])[],
-  available: number,
-): ReadonlyMap<string, number> {
+export function firstShares(wanted: readonly Wish[], available: number): ReadonlyMap<string, number> {
   let left = Math.max(0, available);
   return new Map(
     wanted.map(([name, count]) => {

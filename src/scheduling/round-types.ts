@@ -54,6 +54,8 @@ export interface RoundInput {
   /** All topologies that run, in any order; slots of others count as free. */
   readonly topologies: readonly RoundTopology[];
   readonly strategy: 'even' | Strategy;
+  /** Slots that topologies wait for that are not part of the round; not given: none. */
+  readonly spokenFor?: number;
   /**
    * Why a topology is not placed yet although it could be, or null: place it. Asked for each that needs a slot; one that is
    * held keeps what it has. Not given: nobody is held.

@@ -95,10 +95,13 @@ export function openRound(input: Omit<RoundInput, 'strategy' | 'compatibility'>)
     readable,
     [...failures.values(), ...held.values()].map(({ topology }) => topology),
   );
+  const waiting = [...held.values()].reduce((sum, { wanted }) => sum + wanted, 0);
+  const spokenFor = waiting + (input.spokenFor ?? 0);
   const snapshot: ClusterSnapshot = {
     supervisors,
     topologies: placed.map(({ topology }) => clusterTopologyOf(topology)),
     placement: new Map(placed.map(({ topology, alive }) => [topology.id, alive])),
+    ...(spokenFor > 0 ? { spokenFor } : {}),
   };
   const shown = rebalanced(snapshot, placed);
   return {
@@ -162,6 +165,8 @@ function finishRound(
 interface HeldTopology {
   readonly topology: RoundTopology;
   readonly reason: string;
+  /** Slots that it waits for. */
+  readonly wanted: number;
   readonly dead: readonly DeadExecutor[];
   readonly unplaced: readonly PlannedExecutor[];
 }
@@ -185,7 +190,7 @@ function heldBack(
     if (reason === null) continue;
     const running = new Set(alive.flatMap((worker) => worker.executors.map(([first]) => first)));
     const unplaced = executors.filter(({ range: [first] }) => !running.has(first));
-    held.set(topology.id, { topology, reason, dead, unplaced });
+    held.set(topology.id, { topology, reason, wanted, dead, unplaced });
   }
   return held;
 }
@@ -323,11 +328,9 @@ function visibleSupervisors(
   const held = new Set(unchanged.flatMap(({ stored }) => readableSlots(stored)));
   const isNoneHidden = hidden.size === 0 && held.size === 0;
   let hiddenSlots = 0;
-  const isOpen = (id: string, port: number): boolean => {
-    const key = slotKey({ supervisor: id, port });
-    if (hidden.has(key)) hiddenSlots++;
-    return !hidden.has(key) && !held.has(key);
-  };
+  const isHidden = (id: string, port: number): boolean => hidden.has(slotKey({ supervisor: id, port }));
+  const isOpen = (id: string, port: number): boolean =>
+    !isHidden(id, port) && !held.has(slotKey({ supervisor: id, port }));
   const visible = inOrder(
     supervisors.filter(({ gone }) => gone !== true),
     (a, b) => compareText(a.id, b.id),
@@ -337,7 +340,14 @@ function visibleSupervisors(
       : supervisor.ports.filter((port) => isOpen(supervisor.id, port));
     if (ports === supervisor.ports && supervisor.gone === undefined && isAscending(ports)) return supervisor;
     const { gone: _gone, ...facts } = supervisor;
-    return { ...facts, ports: [...ports].sort((x, y) => x - y) };
+    // Slots of workers that died are open in the next round.
+    const hiddenHere =
+      ports === supervisor.ports
+        ? 0
+        : supervisor.ports.filter((port) => isHidden(supervisor.id, port)).length;
+    hiddenSlots += hiddenHere;
+    const soonFree = (supervisor.soonFree ?? 0) + hiddenHere;
+    return { ...facts, ports: [...ports].sort((x, y) => x - y), ...(soonFree > 0 ? { soonFree } : {}) };
   });
   return { supervisors: visible, hiddenSlots };
 }

@@ -133,7 +133,9 @@ function improved(problem: BalanceProblem, placed: Assigned, lowerBound: number)
   const state = new GroupsOnMachines(problem, placed);
   levelMachines(state, target, maxSteps(problem));
   const candidates = [state.assigned];
-  if (compareSpreads(state.spread, target) > 0) candidates.push(keepingMost(problem, start));
+  // A start from nothing might leave out what runs, where there are not enough places for all.
+  const isWhole = start.every((machine) => machine >= 0);
+  if (isWhole && compareSpreads(state.spread, target) > 0) candidates.push(keepingMost(problem, start));
   const searched = searchFewestMoves(problem, placed, bestOf(problem, candidates));
   return searched ?? bestOf(problem, candidates);
 }

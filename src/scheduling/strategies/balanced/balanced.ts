@@ -7,6 +7,7 @@
  * B1  What runs stays unless moving it makes the spread better, and only groups that may move do, at most `moveBudget`.
  * B2  No executor is without a worker while its topology has one.
  * B3  The same snapshot gives the same result.
+ * B4  Where slots are short, a topology that has more than its share gives one up for one that has none, as far as it may move.
  */
 import {
   type Arrangement,
@@ -20,11 +21,12 @@ import { WorkingCluster } from '../../cluster.js';
 import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Slot } from '../../cluster-snapshot.js';
 import type { LoadBalanceMode } from '../../resources.js';
 import { chooseMachines } from '../../slot-matching/index.js';
-import { fairShares, firstShares } from '../../fair-shares.js';
-import { fillLiveWorkers } from '../even/fill-live-workers.js';
+import { fairShares, firstShares, type Wish } from '../../fair-shares.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
+import { joinWorkers } from './join-workers.js';
 import { machineChoiceOf } from './load-balance-mode.js';
 import { type ArrangedWorkers, type ArrangingOptions, arrangeWorkers } from './objectives.js';
+import { type Sharer, slotsToGive } from './slots-to-give.js';
 import { splitWorkers } from './split-workers.js';
 import { groupable, type GroupableTopology, openGroups, type SlotGroup } from './slot-groups.js';
 
@@ -34,7 +36,7 @@ export interface BalancedOptions extends ArrangingOptions {
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
   /** Improve the greedy result, and restore a balance that was lost. Off: exactly Flink's steps. */
   readonly improves: boolean;
-  /** Where slots are short, topologies get equal parts of them; off: in order of id they take what they want. */
+  /** Where slots are short, topologies get equal parts of them (B4); off: in order of id they take what they want. */
   readonly fairShares: boolean;
   /** Workers that run and may be moved in this round. */
   readonly moveBudget: number;
@@ -67,6 +69,12 @@ class BalancedRound {
   readonly #groupable: ReadonlyMap<string, GroupableTopology>;
   readonly #failures = new Map<string, unknown>();
   readonly #notes: string[] = [];
+  /** Workers that are moved in this round so that others get a slot, by topology. */
+  readonly #given = new Map<string, number>();
+  /** Running workers that may still be moved, or relieved of executors, in this round. */
+  #movesLeft: number;
+  /** Topologies without a slot for which no other one can give one. */
+  #lacking = 0;
 
   constructor(snapshot: ClusterSnapshot, options: BalancedOptions) {
     this.#snapshot = snapshot;
@@ -74,17 +82,19 @@ class BalancedRound {
     this.#cluster = new WorkingCluster(snapshot);
     this.#machines = this.#cluster.supervisorIds();
     this.#groupable = new Map(snapshot.topologies.map((topology) => [topology.id, groupable(topology)]));
+    this.#movesLeft = options.improves ? options.moveBudget : 0;
   }
 
   run(): SchedulingResult {
     const byMode = new Map<LoadBalanceMode, OpenGroup[]>();
     const running: RunningGroup[] = [];
     const topologies = [...this.#snapshot.topologies].sort((a, b) => (a.id < b.id ? -1 : 1));
+    this.#makeRoom(topologies);
     const shares = this.#fairShares(topologies);
     const growth = this.#growth(topologies, shares);
     for (const topology of topologies) {
       const { id } = topology;
-      const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
+      const isAsked = this.#isAsked(id);
       const mode = topology.balance?.mode ?? this.#options.mode;
       try {
         const own = this.#groupable.get(id)!;
@@ -93,13 +103,14 @@ class BalancedRound {
         open.push(...this.#split(id, own, growth.get(id) ?? 0));
         const workers = this.#cluster.workersOf(id);
         const sharing = topology.balance?.sharing ?? this.#options.sharing;
-        const movable = isAsked && mode === 'tasks';
+        // What has moved in this round already stays where it is now.
+        const movable = isAsked && mode === 'tasks' && !this.#given.has(id);
         for (const worker of workers) {
           const group = own.weigh(worker.executors);
           const isMovable = movable && group.isMovable && this.#cluster.isAssignable(worker);
           running.push({ topologyId: id, worker, group: { ...group, isMovable } });
         }
-        if (!isAsked || growth.has(id)) continue;
+        if (!isAsked || growth.has(id) || this.#given.has(id)) continue;
         const rules = {
           mode,
           maxSlots: workers.length + (shares.get(id) ?? 0),
@@ -112,20 +123,58 @@ class BalancedRound {
     }
     for (const [mode, open] of byMode) if (mode !== 'tasks') this.#placeBySlots(mode, open);
     this.#placeByLoad(byMode.get('tasks') ?? [], running);
-    for (const { id } of topologies) {
-      if (this.#failures.has(id) || !(this.#snapshot.scheduleOnly?.has(id) ?? true)) continue;
-      fillLiveWorkers(this.#cluster, id);
-    }
+    const lacking = topologies.filter(
+      ({ id }) => !this.#failures.has(id) && this.#isAsked(id) && this.#cluster.hasUnassigned(id),
+    );
+    this.#join(lacking.map(({ id }) => id));
     return this.#result(topologies);
+  }
+
+  #isAsked(topologyId: string): boolean {
+    return this.#snapshot.scheduleOnly?.has(topologyId) ?? true;
+  }
+
+  /** Frees slots for topologies that have none (B4); what was there joins other workers at the end of the round. */
+  #makeRoom(topologies: readonly ClusterTopology[]): void {
+    if (!this.#options.fairShares || this.#movesLeft === 0) return;
+    const sharers = topologies.flatMap(({ id, executors }): Sharer[] => {
+      const own = this.#groupable.get(id)!;
+      return this.#isAsked(id) ? [{ id, own, wanted: Math.min(executors.length, own.slots) }] : [];
+    });
+    const soon = this.#snapshot.supervisors.reduce((sum, { soonFree = 0 }) => sum + soonFree, 0);
+    const free = this.#cluster.freeSlotCount + soon;
+    const { given, lacking } = slotsToGive(this.#cluster, sharers, free, this.#movesLeft);
+    this.#lacking = lacking;
+    this.#movesLeft -= given.length;
+    for (const { topologyId, worker } of given) {
+      this.#cluster.freeSlot(worker);
+      this.#given.set(topologyId, (this.#given.get(topologyId) ?? 0) + 1);
+    }
+    for (const [id, count] of this.#given) {
+      const what = count === 1 ? '1 worker' : `${count} workers`;
+      this.#notes.push(`Topology "${id}" has more than its share of the slots and gives up ${what}.`);
+    }
+  }
+
+  /** Executors without a slot join workers of their topologies. */
+  #join(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    const loads = new Map(this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, otherLoad]));
+    for (const { id } of this.#snapshot.topologies) {
+      const { weigh } = this.#groupable.get(id)!;
+      for (const { supervisor, executors } of this.#cluster.workersOf(id))
+        loads.set(supervisor, (loads.get(supervisor) ?? 0) + weigh(executors).load);
+    }
+    for (const id of ids) joinWorkers(this.#cluster, id, this.#groupable.get(id)!, loads);
   }
 
   /** New slots for each topology that needs some: what it wants, or where slots are short, equal parts. */
   #fairShares(topologies: readonly ClusterTopology[]): ReadonlyMap<string, number> {
-    const wanted = topologies.flatMap((topology): (readonly [string, number])[] => {
-      const { id, executors } = topology;
-      if (!(this.#snapshot.scheduleOnly?.has(id) ?? true) || !this.#cluster.hasUnassigned(id)) return [];
+    const wanted = topologies.flatMap(({ id, executors }): Wish[] => {
+      if (!this.#isAsked(id) || this.#given.has(id) || !this.#cluster.hasUnassigned(id)) return [];
       const slots = Math.min(executors.length, this.#groupable.get(id)!.slots);
-      return [[id, slots - this.#cluster.assignedWorkers(id)]];
+      const has = this.#cluster.assignedWorkers(id);
+      return [[id, slots - has, has]];
     });
     const free = this.#cluster.freeSlotCount;
     return this.#options.fairShares ? fairShares(wanted, free) : firstShares(wanted, free);
@@ -139,19 +188,19 @@ class BalancedRound {
     topologies: readonly ClusterTopology[],
     shares: ReadonlyMap<string, number>,
   ): ReadonlyMap<string, number> {
-    const { improves, moveBudget, mode: clusterMode } = this.#options;
-    if (!improves || moveBudget === 0) return new Map();
-    let free = this.#cluster.freeSlotCount;
+    const clusterMode = this.#options.mode;
+    if (this.#movesLeft === 0) return new Map();
+    let free = this.#cluster.freeSlotCount - (this.#snapshot.spokenFor ?? 0);
     for (const share of shares.values()) free -= share;
-    const wanted = topologies.flatMap(({ id, executors, balance }): (readonly [string, number])[] => {
-      const isAsked = this.#snapshot.scheduleOnly?.has(id) ?? true;
-      if (!isAsked || (balance?.mode ?? clusterMode) !== 'tasks' || this.#cluster.hasUnassigned(id))
-        return [];
+    const wanted = topologies.flatMap(({ id, executors, balance }): Wish[] => {
+      if (!this.#isAsked(id) || this.#given.has(id) || this.#cluster.hasUnassigned(id)) return [];
+      if ((balance?.mode ?? clusterMode) !== 'tasks') return [];
       const workers = this.#cluster.assignedWorkers(id);
       const lack = Math.min(executors.length, this.#groupable.get(id)!.slots) - workers;
-      return workers > 0 && lack > 0 ? [[id, Math.min(lack, moveBudget)]] : [];
+      return workers > 0 && lack > 0 ? [[id, lack, workers]] : [];
     });
-    return new Map([...fairShares(wanted, Math.max(0, free))].filter(([, count]) => count > 0));
+    const slots = Math.max(0, Math.min(free, this.#movesLeft));
+    return new Map([...fairShares(wanted, slots)].filter(([, count]) => count > 0));
   }
 
   /** Groups taken out of the running workers of a topology for so many new slots. */
@@ -159,6 +208,7 @@ class BalancedRound {
     if (count === 0) return [];
     const workers = this.#cluster.workersOf(id).filter((worker) => this.#cluster.isAssignable(worker));
     const { kept, groups } = splitWorkers(own, workers, count);
+    this.#movesLeft -= groups.length;
     for (const { executors, ...slot } of kept) {
       this.#cluster.freeSlot(slot);
       this.#cluster.assign(slot, id, executors);
@@ -215,8 +265,8 @@ class BalancedRound {
         ...movable.map(({ worker }) => compact.get(indexOf.get(worker.supervisor)!) ?? -1),
       ]),
     };
-    const { improves, moveBudget, leastGain = 0 } = this.#options;
-    const balance = balanceGroups(problem, { improves, moveBudget: improves ? moveBudget : 0, leastGain });
+    const { improves, leastGain = 0 } = this.#options;
+    const balance = balanceGroups(problem, { improves, moveBudget: this.#movesLeft, leastGain });
     const assigned = balance.assigned.map((machine) => usable[machine] ?? -1);
     const current = Int32Array.from([
       ...open.map(() => -1),
@@ -378,6 +428,17 @@ class BalancedRound {
     ];
   }
 
+  /** What becomes of a topology that has executors without a slot, or what to do. */
+  #advice(topologyId: string): string {
+    const soon = this.#snapshot.supervisors.reduce((sum, { soonFree = 0 }) => sum + soonFree, 0);
+    if (soon > 0 && this.#cluster.assignedWorkers(topologyId) === 0)
+      return `${soon} ${soon === 1 ? 'is' : 'are'} about to become free.`;
+    const advice = 'Add a supervisor, raise supervisor.slots, or stop another topology.';
+    return this.#lacking === 0
+      ? advice
+      : `${advice} Topologies that have more than their share keep their workers, because of state or sources that are not movable.`;
+  }
+
   #result(topologies: readonly ClusterTopology[]): SchedulingResult {
     const unplaced = new Map<string, Unplaced>();
     for (const { id } of topologies) {
@@ -385,9 +446,7 @@ class BalancedRound {
       const free = this.#cluster.freeSlotCount;
       unplaced.set(id, {
         executors: this.#cluster.unassignedExecutors(id),
-        reason:
-          `needs a slot; ${free} ${free === 1 ? 'is' : 'are'} free. ` +
-          'Add a supervisor, raise supervisor.slots, or stop another topology.',
+        reason: `needs a slot; ${free} ${free === 1 ? 'is' : 'are'} free. ${this.#advice(id)}`,
       });
     }
     const placement = this.#cluster.placement();

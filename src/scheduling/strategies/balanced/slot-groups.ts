@@ -94,9 +94,10 @@ export function openGroups(
 
   const strategy = sharing ?? (mode === 'tasks' ? 'task-balanced' : 'local-input-preferred');
   const groups = groupsOf(graph, strategy, Math.min(total, maxSlots));
-  if (workers.length === 0) return groups.map(weigh);
-
-  const open = groups.map((group) => group.filter(isMissing)).filter((group) => group.length > 0);
+  const open =
+    workers.length === 0
+      ? [...groups]
+      : groups.map((group) => group.filter(isMissing)).filter((group) => group.length > 0);
   const free = Math.max(0, Math.min(total, maxSlots) - workers.length);
   // Fewer slots than groups: the largest groups are kept whole, and the rest joins what runs.
   if (open.length > free) open.sort((a, b) => b.length - a.length || compareRanges(a[0]!, b[0]!));
