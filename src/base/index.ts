@@ -22,7 +22,6 @@ export {
   sketchQuantile,
   toSketchPairs,
 } from './latency-sketch.js';
-export type { FollowedFile } from './line-follower.js';
 export { LineFollower } from './line-follower.js';
 export { LogFile } from './log-file.js';
 export type { LogFields, Logger } from './logger.js';

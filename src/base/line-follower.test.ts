@@ -57,4 +57,26 @@ describe('LineFollower', () => {
     expect(follower.read(path, 'a')).toBe('continued');
     expect(seen).toEqual(['a two']);
   });
+
+  it('passes no file of a log by that is renamed while its files are opened, and reads none twice', () => {
+    const path = join(directory, 'a.log');
+    const paths = [path, `${path}.1`, `${path}.2`, `${path}.3`];
+    writeFileSync(`${path}.1`, '1\n');
+    writeFileSync(path, '2\n');
+    expect(follower.readLog(paths, 'a')).toEqual(['new', 'new']);
+    appendFileSync(path, '3\n');
+    // Renamed between opening the youngest and the next.
+    const renaming: readonly string[] = {
+      *[Symbol.iterator]() {
+        yield path;
+        renameSync(`${path}.1`, `${path}.2`);
+        renameSync(path, `${path}.1`);
+        writeFileSync(path, '4\n');
+        yield* paths.slice(1);
+      },
+    } as unknown as readonly string[];
+    expect(follower.readLog(renaming, 'a')).toEqual(['continued', 'continued']);
+    expect(follower.readLog(paths, 'a')).toEqual(['continued', 'continued', 'new']);
+    expect(seen).toEqual(['a 1', 'a 2', 'a 3', 'a 4']);
+  });
 });

@@ -13,7 +13,7 @@ const MAX_LINE_LENGTH = 1_048_576;
 const HEAD_BYTES = 256;
 
 /** `continued`: it was read before. `new`: this was its first reading. `absent`: there is no such file. */
-export type FollowedFile = 'continued' | 'new' | 'absent';
+type FollowedFile = 'continued' | 'new' | 'absent';
 
 interface Followed {
   readonly source: string;
@@ -36,13 +36,30 @@ export class LineFollower {
 
   /** Hands out what has been written to a file since the last call; one that is not there is left out. */
   read(path: string, source: string): FollowedFile {
-    let file: number;
-    try {
-      file = openSync(path, 'r');
-    } catch {
-      // Renamed in between; it is found under its new name.
-      return 'absent';
+    const file = openIfThere(path);
+    return file === undefined ? 'absent' : this.#read(file, source);
+  }
+
+  /**
+   * As {@link read}, for all files of a log, the oldest first. A file that is renamed meanwhile is read once, and in its place.
+   *
+   * @param paths the youngest first, as far as the log may reach
+   */
+  readLog(paths: readonly string[], source: string): readonly FollowedFile[] {
+    // A rename makes a file older: opened from the youngest on, one can be met twice, but none is passed by.
+    const opened = new Map<number, number>();
+    for (const path of paths) {
+      const file = openIfThere(path);
+      if (file === undefined) continue;
+      const { ino } = fstatSync(file);
+      if (opened.has(ino)) closeSync(file);
+      else opened.set(ino, file);
     }
+    return [...opened.values()].reverse().map((file) => this.#read(file, source));
+  }
+
+  /** Closes the file. */
+  #read(file: number, source: string): FollowedFile {
     try {
       const { ino, size } = fstatSync(file);
       const head = Buffer.alloc(HEAD_BYTES);
@@ -92,6 +109,15 @@ export class LineFollower {
       this.#onLine(followed.source, followed.partial);
       followed.partial = '';
     }
+  }
+}
+
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, 'r');
+  } catch {
+    // Renamed in between, or the oldest and removed.
+    return undefined;
   }
 }
 

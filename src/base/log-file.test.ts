@@ -1,8 +1,21 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LogFile, type LogFileOptions } from './log-file.js';
+
+/** Called before each rename, as if another thread ran just then. */
+let beforeRename: (() => void) | undefined;
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  return {
+    ...fs,
+    renameSync: (from: string, to: string) => {
+      beforeRename?.();
+      fs.renameSync(from, to);
+    },
+  };
+});
 
 let directory: string;
 let nowMs: number;
@@ -10,6 +23,7 @@ let nowMs: number;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'isobar-log-'));
   nowMs = 0;
+  beforeRename = undefined;
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
@@ -101,5 +115,62 @@ describe('a log file', () => {
     const lines = read('gone/a.log').trimEnd().split('\n');
     expect(JSON.parse(lines[0]!)).toMatchObject({ count: 2 });
     expect(lines[1]).toBe('three');
+  });
+
+  it('loses nothing when a thread is slow in the middle of a rename and others write whole files meanwhile', () => {
+    const shared = LogFile.allocateShared();
+    const [slow, other] = [open({ shared, maxFiles: 8 }), open({ shared, maxFiles: 8 })];
+    const written: string[] = [];
+    const write = (log: LogFile): void => {
+      const record = `record ${written.length}\n`;
+      written.push(record);
+      log.write(record);
+    };
+    for (let index = 0; index < 25; index++) write(index % 2 === 0 ? slow : other);
+    beforeRename = () => {
+      // Every rename of the one that is slow; those of the other are as fast as ever.
+      beforeRename = undefined;
+      for (let index = 0; index < 20; index++) write(other);
+      nowMs += 60_000;
+      for (let index = 0; index < 20; index++) write(other);
+    };
+    for (let index = 0; index < 20; index++) write(slow);
+    const files = readdirSync(directory).sort().reverse();
+    // The record whose file is begun by the slow one comes behind those that were written meanwhile.
+    expect(files.flatMap((name) => read(name).match(/record \d+\n/gu) ?? []).sort()).toEqual(
+      [...written].sort(),
+    );
+    expect([slow.unwritten, other.unwritten]).toEqual([0, 0]);
+  });
+
+  it('goes on renaming after a thread that was ended in the middle of it, and one that was only slow stops then', () => {
+    const shared = LogFile.allocateShared();
+    const [gone, other] = [open({ shared, maxFiles: 8 }), open({ shared, maxFiles: 8 })];
+    for (let index = 0; index < 20; index++) gone.write(`early ${index}\n`);
+    let late = 0;
+    beforeRename = () => {
+      beforeRename = undefined;
+      for (; late < 200; late++) {
+        other.write(`later ${late}\n`);
+        nowMs += 100;
+      }
+    };
+    while (late === 0) gone.write('the last of the slow one\n');
+    const names = readdirSync(directory);
+    expect(names.length).toBeGreaterThan(5);
+    expect(names).toContain('a.log');
+    const kept = names.flatMap((name) => read(name).match(/later \d+\n/gu) ?? []);
+    expect(kept.length).toBe(new Set(kept).size);
+    expect(kept).toContain('later 199\n');
+    expect(read()).toContain('the last of the slow one');
+  });
+
+  it('begins no new file because of a size that another thread noted too late', () => {
+    const shared = LogFile.allocateShared();
+    const log = open({ shared });
+    log.write('one\n');
+    new Int32Array(shared)[2] = 1000;
+    log.write('two\n');
+    expect([readdirSync(directory), read()]).toEqual([['a.log'], 'one\ntwo\n']);
   });
 });

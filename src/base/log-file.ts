@@ -6,8 +6,10 @@
  * G1  Threads of one process may write one file, each through a LogFile of its own: they share the bytes written and the
  *     number of renames in a SharedArrayBuffer. Records never mix: each is one write to a file opened for appending.
  * G2  A log that cannot be written (full disk, no rights) ends nobody: records are dropped and counted, and it is tried again.
+ * G3  One thread at a time renames. Others do not wait for it: they write on to the file that they have, full as it is. A
+ *     thread that has been slow finds that another one took over, and stops before its next step.
  */
-import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
 import type { Settings } from './settings.js';
 
@@ -26,6 +28,7 @@ export interface LogFileOptions {
 }
 
 /** Words of the shared memory. */
+/** Ticket of the thread that renames; 0: nobody does. */
 const S_LOCK = 0;
 /** Renames so far: a writer that has seen fewer has a file open that is not the youngest any more. */
 const S_RENAMES = 1;
@@ -35,11 +38,17 @@ const S_DROPPED = 3;
 const S_UNWRITTEN = 4;
 /** Of the last failure: the number of the system's error, negative; 0: none that has one. */
 const S_ERROR = 5;
-const SHARED_WORDS = 6;
+/** Tickets given out. */
+const S_TICKETS = 6;
+const SHARED_WORDS = 7;
 
 const RETRY_MS = 1000;
-/** A thread that was ended in the middle of a rename must not stop the others for longer. */
-const LONGEST_LOCK_MS = 200;
+/**
+ * A thread that was ended in the middle of a rename is taken for gone when others have found it there so often, with so much
+ * time between one look and the next: a process that was stopped for a minute has looked once in it.
+ */
+const LOOKS_UNTIL_GONE = 20;
+const LOOK_MS = 250;
 
 export class LogFile {
   readonly path: string;
@@ -55,6 +64,10 @@ export class LogFile {
   #inSecond = 0;
   /** Dropped since the file last said so. */
   #untold = 0;
+  /** Who was found renaming, how often, and when to look again. */
+  #holder = 0;
+  #looks = 0;
+  #nextLookMs = -Infinity;
 
   static allocateShared(): SharedArrayBuffer {
     return new SharedArrayBuffer(SHARED_WORDS * 4);
@@ -139,7 +152,8 @@ export class LogFile {
     try {
       if (this.#renames !== Atomics.load(this.#shared, S_RENAMES)) this.close();
       this.#file ??= this.#open();
-      if (Atomics.load(this.#shared, S_BYTES) >= this.#options.maxBytes) this.#rename();
+      if (Atomics.load(this.#shared, S_BYTES) >= this.#options.maxBytes)
+        this.#file = this.#renamed(this.#file, nowMs);
       const bytes = Buffer.from(this.#isTorn ? `\n${line}` : line);
       const written = writeSync(this.#file, bytes);
       Atomics.add(this.#shared, S_BYTES, written);
@@ -161,47 +175,63 @@ export class LogFile {
     return file;
   }
 
-  /** Begins a new file, unless another thread just has. */
-  #rename(): void {
-    this.#lock();
+  /** Begins a new file unless another thread does or has. @returns the file to write to */
+  #renamed(file: number, nowMs: number): number {
+    const ticket = this.#lock(nowMs);
+    if (ticket === null) return file;
     try {
+      // Of a file that has been opened and renamed at once, another thread may have noted the size after that.
+      const { size } = fstatSync(file);
       if (this.#renames === Atomics.load(this.#shared, S_RENAMES)) {
-        this.#shift();
-        Atomics.add(this.#shared, S_RENAMES, 1);
+        if (size < this.#options.maxBytes) {
+          Atomics.store(this.#shared, S_BYTES, size);
+          return file;
+        }
+        if (this.#shift(file, ticket)) Atomics.add(this.#shared, S_RENAMES, 1);
       }
     } finally {
-      this.#unlock();
+      Atomics.compareExchange(this.#shared, S_LOCK, ticket, 0);
     }
     this.close();
-    this.#file = this.#open();
+    return this.#open();
   }
 
-  #shift(): void {
+  /** @returns false: another thread has taken over */
+  #shift(file: number, ticket: number): boolean {
     const { maxFiles } = this.#options;
     if (maxFiles <= 1) {
       // Opened for appending by all writers, so the next record of each goes to its beginning.
-      if (this.#file !== undefined) ftruncateSync(this.#file);
-      return;
+      ftruncateSync(file);
+      return true;
     }
-    rmSync(`${this.path}.${maxFiles - 1}`, { force: true });
-    for (let age = maxFiles - 2; age >= 1; age--)
-      renameIfThere(`${this.path}.${age}`, `${this.path}.${age + 1}`);
-    renameIfThere(this.path, `${this.path}.1`);
+    // What was left half done has left a gap: nothing older than that need move, and nothing need go.
+    let free = 1;
+    while (free < maxFiles - 1 && existsSync(this.#aged(free))) free++;
+    for (let age = free - 1; age >= 0; age--) {
+      if (Atomics.load(this.#shared, S_LOCK) !== ticket) return false;
+      renameIfThere(this.#aged(age), this.#aged(age + 1));
+    }
+    return true;
   }
 
-  /** Whoever has had the lock for too long is taken for gone. */
-  #lock(): void {
-    const untilMs = performance.now() + LONGEST_LOCK_MS;
-    while (Atomics.compareExchange(this.#shared, S_LOCK, 0, 1) !== 0) {
-      const leftMs = untilMs - performance.now();
-      if (leftMs <= 0) return;
-      Atomics.wait(this.#shared, S_LOCK, 1, leftMs);
-    }
+  #aged(age: number): string {
+    return age === 0 ? this.path : `${this.path}.${age}`;
   }
 
-  #unlock(): void {
-    Atomics.store(this.#shared, S_LOCK, 0);
-    Atomics.notify(this.#shared, S_LOCK, 1);
+  /** @returns a ticket; null: another thread renames */
+  #lock(nowMs: number): number | null {
+    const ticket = Atomics.add(this.#shared, S_TICKETS, 1) + 1;
+    const holder = Atomics.compareExchange(this.#shared, S_LOCK, 0, ticket);
+    if (holder === 0) return ticket;
+    if (holder !== this.#holder) {
+      this.#holder = holder;
+      this.#looks = 0;
+      this.#nextLookMs = nowMs;
+    }
+    if (nowMs < this.#nextLookMs) return null;
+    this.#nextLookMs = nowMs + LOOK_MS;
+    if (++this.#looks < LOOKS_UNTIL_GONE) return null;
+    return Atomics.compareExchange(this.#shared, S_LOCK, holder, ticket) === holder ? ticket : null;
   }
 }
 

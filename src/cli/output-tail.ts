@@ -7,9 +7,11 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type FollowedFile, IsobarError, LineFollower } from '../base/index.js';
+import { IsobarError, LineFollower } from '../base/index.js';
 
 const FILE = /^(output|worker)\.log(?:\.(\d+))?$/;
+/** So often may a log be renamed between listing its files and opening them. */
+const RENAMES_AT_ONCE = 2;
 /** Of the line that holds a record, so that the others need not be parsed. */
 const OUTPUT_FIELD = '"output":"';
 const DROPPED_FIELD = '"msg":"log.dropped"';
@@ -56,18 +58,9 @@ export class OutputTail {
       if (!name.startsWith(`${this.#topologyId}-`)) continue;
       const worker = name.slice(this.#topologyId.length + 1);
       const directory = join(this.#workersDirectory, name);
-      // The oldest first: the highest number.
-      const files = namesIn(directory)
-        .flatMap((file) => {
-          const match = FILE.exec(file);
-          return match === null ? [] : [{ file, kind: match[1], age: Number(match[2] ?? 0) }];
-        })
-        .sort((a, b) => b.age - a.age);
-      const logs = new Set<FollowedFile>();
-      for (const { file, kind } of files) {
-        if (kind === 'output') this.#raw.read(join(directory, file), worker);
-        else logs.add(this.#records.read(join(directory, file), worker));
-      }
+      const names = namesIn(directory);
+      this.#raw.readLog(filesOf(directory, 'output', names), worker);
+      const logs = new Set(this.#records.readLog(filesOf(directory, 'worker', names), worker));
       if (logs.has('new') && !logs.has('continued') && this.#known.has(directory))
         this.#onLost(
           worker,
@@ -102,6 +95,18 @@ function lostOutput(worker: string, found: string): IsobarError {
     expected: 'a log that keeps what was printed until it has been shown',
     found,
   });
+}
+
+/** The files of one log, the youngest first, and those that renames of this moment may make. */
+function filesOf(directory: string, log: 'output' | 'worker', names: readonly string[]): readonly string[] {
+  const ages = names.flatMap((name) => {
+    const match = FILE.exec(name);
+    return match?.[1] === log ? [Number(match[2] ?? 0)] : [];
+  });
+  if (ages.length === 0) return [];
+  return Array.from({ length: Math.max(...ages) + 1 + RENAMES_AT_ONCE }, (_, age) =>
+    join(directory, age === 0 ? `${log}.log` : `${log}.log.${age}`),
+  );
 }
 
 function namesIn(directory: string): string[] {
