@@ -53,6 +53,19 @@ describe('EndpointTable', () => {
     expect(table.held(table.endpointOfTask(2))).toEqual([]);
   });
 
+  it('knows no tasks beyond the last, whatever a peer says that it has or gives up', () => {
+    const table = new EndpointTable();
+    const most = Number.MAX_SAFE_INTEGER;
+    const cuts = [
+      { task: 2, id: 1 },
+      { task: most, id: 2 },
+    ];
+    table.replace(0, [{ index: 0, generation: 1, started: [[1, most]] }], cuts);
+    const { id } = table.find(0, 0, 1)!;
+    expect([...table.endpointOfTask(2)]).toEqual([-1, id, id]);
+    expect(table.held(table.endpointOfTask(2))).toEqual([cuts[0]]);
+  });
+
   it('leaves the threads of other workers alone', () => {
     const table = new EndpointTable();
     table.replace(0, [{ index: 0, generation: 1, started: [] }]);
@@ -61,6 +74,10 @@ describe('EndpointTable', () => {
     expect(table.all().map(({ peer }) => peer)).toEqual([1]);
   });
 });
+
+function manyThreads(count: number): object[] {
+  return Array.from({ length: count }, (_, index) => ({ index, generation: 1, started: [] }));
+}
 
 describe('what a peer says', () => {
   it('is read', () => {
@@ -79,6 +96,7 @@ describe('what a peer says', () => {
       },
       { kind: 'seen', number: 4 },
       { kind: 'loss' },
+      { kind: 'loss', isCut: true },
       { kind: 'ask-quiet' },
       { kind: 'quiet', quietMs: 17, calmMs: 18 },
     ]) {
@@ -108,6 +126,8 @@ describe('what a peer says', () => {
     { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[-5, 1e9]] }] },
     { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[2, 1]] }] },
     { kind: 'threads', number: 1, cuts: [], threads: [{ index: 0, generation: 1, started: [[1, 2, 3]] }] },
+    { kind: 'threads', number: 1, cuts: [], threads: manyThreads(4097) },
+    { kind: 'threads', number: 1, cuts: [], threads: [...manyThreads(2), ...manyThreads(1)] },
   ])('is refused when it is no message (%#)', (value) => {
     expect(() => parsePeerMessage(structuredClone(value))).toThrow(
       expect.objectContaining({ code: 'PEER_PROTOCOL_ERROR' }),

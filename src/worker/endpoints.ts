@@ -18,6 +18,9 @@ export interface AnnouncedThread {
   readonly isLeaving?: boolean;
 }
 
+/** More threads no worker has. */
+const MAX_THREADS = 4096;
+
 export type PeerMessage =
   /** `cuts`: tasks of the sender that are about to move, or have left and are not seen elsewhere yet. */
   | {
@@ -28,8 +31,11 @@ export type PeerMessage =
     }
   /** The threads of the sender have been told of all that the announcement of this number says. */
   | { readonly kind: 'seen'; readonly number: number }
-  /** The sender lost a thread or a peer and has stopped sending to it: mark every pending tree. */
-  | { readonly kind: 'loss' }
+  /**
+   * The sender lost a thread or a peer and has stopped sending to it: mark every pending tree. `isCut`: nothing has ended, only
+   * a session with a peer was lost.
+   */
+  | { readonly kind: 'loss'; readonly isCut?: true }
   /** How long have you done nothing at all? */
   | { readonly kind: 'ask-quiet' }
   | ({ readonly kind: 'quiet' } & Rest);
@@ -39,12 +45,19 @@ export function parsePeerMessage(value: unknown): PeerMessage {
   const message = (typeof value === 'object' && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
   >;
-  const { kind, number, threads, cuts, quietMs, calmMs } = message;
-  if (kind === 'loss' || kind === 'ask-quiet') return { kind };
+  const { kind, number, threads, cuts, quietMs, calmMs, isCut } = message;
+  if (kind === 'ask-quiet') return { kind };
+  if (kind === 'loss') return isCut === true ? { kind, isCut } : { kind };
   if (kind === 'quiet' && typeof quietMs === 'number' && typeof calmMs === 'number')
     return { kind, quietMs, calmMs };
   if (kind === 'seen' && isCount(number)) return { kind, number };
-  if (kind === 'threads' && isCount(number) && isListOf(threads, isAnnouncedThread) && isListOf(cuts, isCut))
+  if (
+    kind === 'threads' &&
+    isCount(number) &&
+    isListOf(threads, isAnnouncedThread) &&
+    areThreadsOfWorker(threads) &&
+    isListOf(cuts, isHeldTask)
+  )
     return { kind, number, threads, cuts };
   throw new IsobarError('PEER_PROTOCOL_ERROR', 'a control message says nothing that is known', {
     expected: 'threads, seen, loss, ask-quiet or quiet',
@@ -62,7 +75,12 @@ function isAnnouncedThread(value: unknown): value is AnnouncedThread {
   return isCount(index) && isCount(generation) && isListOf(started, isRange);
 }
 
-function isCut(value: unknown): value is HeldTask {
+/** Each costs a link in every thread here. */
+function areThreadsOfWorker(threads: readonly AnnouncedThread[]): boolean {
+  return threads.length <= MAX_THREADS && new Set(threads.map(({ index }) => index)).size === threads.length;
+}
+
+function isHeldTask(value: unknown): value is HeldTask {
   if (typeof value !== 'object' || value === null) return false;
   const { task, id } = value as Readonly<Record<string, unknown>>;
   return isCount(task) && isCount(id);
@@ -143,7 +161,9 @@ export class EndpointTable {
           continue;
         }
         for (const [first, last] of started) {
-          for (let task = first; task <= last; task++) if (left.has(task) === isLeft) table[task] = id;
+          // A peer may announce what it likes: there are no tasks beyond the last.
+          const end = Math.min(last, lastTask);
+          for (let task = first; task <= end; task++) if (left.has(task) === isLeft) table[task] = id;
         }
       }
     }
@@ -156,6 +176,7 @@ export class EndpointTable {
     const held = new Map<number, HeldTask>();
     for (const [peer, cuts] of this.#cuts) {
       for (const cut of cuts) {
+        if (cut.task >= endpointOfTask.length) continue;
         const place = workerOf.get(endpointOfTask[cut.task] ?? -1);
         if (place === undefined || place === peer) held.set(cut.task, cut);
       }

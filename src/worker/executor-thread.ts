@@ -180,11 +180,14 @@ export class ExecutorThread {
         this.#applyRoutes(message);
         break;
       case 'mark':
-        this.#markAll();
+        this.#markAll(message.hasEnded);
         this.#replayUnmovedSoon();
         break;
       case 'suspect':
-        this.#markAll(this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout']);
+        this.#markAll(
+          false,
+          this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout'],
+        );
         break;
       case 'expire':
         this.#expireTrees();
@@ -356,7 +359,7 @@ export class ExecutorThread {
     const context = this.#context;
     const stood = context.routesStand;
     const hasMoved = this.#routes.apply(routes, this.#executors);
-    if (routes.lost) this.#markAll();
+    if (routes.lost) this.#markAll(routes.hasEnded);
     if (!context.acking && hasMoved) this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);
     if (!stood && context.routesStand) this.#replayLost(true);
@@ -374,8 +377,11 @@ export class ExecutorThread {
     for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.resendEndMarks();
   }
 
-  #markAll(openedByMs = Infinity): void {
+  /** `hasEnded`: what was lost may have ended because of one of the rows that are pending. */
+  #markAll(hasEnded: boolean, openedByMs = Infinity): void {
     const nowMs = this.#clock.nowMs();
+    const isMarked = this.#executors.some(({ tasks }) => tasks.some(({ ledger }) => ledger.marked > 0));
+    this.#context.isLossSuspicious = hasEnded || (isMarked && this.#context.isLossSuspicious);
     for (const { tasks } of this.#executors)
       for (const { ledger } of tasks) ledger.markAll(nowMs, openedByMs);
   }

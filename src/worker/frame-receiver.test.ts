@@ -19,6 +19,7 @@ import {
   OutBatch,
   R_BLOB_BYTES,
   R_ROOT_TASK,
+  R_SOURCE_TASK,
   R_SUBSCRIPTION,
   R_TARGET_TASK,
   ROW_WORDS,
@@ -174,6 +175,16 @@ describe('frames of a peer', () => {
       0,
     ],
     ['an end mark of a subscription that is none', (words) => (words[rowAt(2)] = 99 | END_MARK), 2],
+    [
+      'an end of a task that does not send there',
+      (words, _bytes, factory) => (words[rowAt(2) + R_SOURCE_TASK] = factory.tasksOf('counter')!.first),
+      2,
+    ],
+    [
+      'a root that is a task of the system',
+      (words, _bytes, factory) => (words[rowAt(0) + R_ROOT_TASK] = factory.tasksOf('__acker')!.first),
+      0,
+    ],
     ['a root that is no task', (words) => (words[rowAt(0) + R_ROOT_TASK] = 4711), 0],
     ['a negative root', (words) => (words[rowAt(0) + R_ROOT_TASK] = -2), 0],
     [

@@ -31,6 +31,7 @@ import {
   R_ROOT_GENERATION,
   R_ROOT_SEQUENCE,
   R_ROOT_TASK,
+  R_SOURCE_TASK,
   R_SUBSCRIPTION,
   R_TARGET_TASK,
   ROW_WORDS,
@@ -56,11 +57,20 @@ export class FrameReceiver {
   readonly #factory: ExecutorFactory;
   readonly #options: FrameReceiverOptions;
   readonly #reader = new ByteReader();
+  /** By task number: acks for a system task would wait for ever to be sent. */
+  readonly #canBeRoot: Uint8Array;
 
   constructor(context: ThreadContext, factory: ExecutorFactory, options: FrameReceiverOptions) {
     this.#context = context;
     this.#factory = factory;
     this.#options = options;
+    this.#canBeRoot = new Uint8Array(factory.lastTask + 1);
+    // Task 0 stands for no root.
+    this.#canBeRoot[0] = 1;
+    for (const { id } of context.options.topology.description.components) {
+      const tasks = factory.tasksOf(id);
+      if (tasks !== undefined) this.#canBeRoot.fill(1, tasks.first, tasks.last + 1);
+    }
   }
 
   /** A frame of a thread of this worker, by the id of its endpoint. */
@@ -174,6 +184,7 @@ export class FrameReceiver {
         this.#refuseRow(words, row, several, task);
       } else if ((words[row + R_SUBSCRIPTION]! & END_MARK) !== 0) {
         words[row + R_SUBSCRIPTION]! &= ~END_MARK;
+        this.#checkSender(edge, words[row + R_SOURCE_TASK]!);
         executor.acceptRemote(null, null, words, row, origin, rowCost(length));
       } else {
         if (several === null) reader.reset(bytes, position);
@@ -215,8 +226,15 @@ export class FrameReceiver {
     return several;
   }
 
+  /** Ends are counted by sender: one more would end a task early. */
+  #checkSender(edge: Edge, task: number): void {
+    const senders = this.#factory.tasksOf(edge.source);
+    if (senders === undefined || task < senders.first || task > senders.last)
+      throw broken(`an end of a task of "${edge.source}"`, `one of task ${task}`);
+  }
+
   #checkRoot(task: number): void {
-    if (task < 0 || task > this.#factory.lastTask) throw broken('a root task', `${task}`);
+    if (this.#canBeRoot[task] !== 1) throw broken('a root task', `${task}`);
   }
 
   /** A row for a task that is not here (any more): its tree fails as moved, and its credit goes back. */

@@ -271,6 +271,7 @@ export class InProcessTopology {
       endpointOfTask: this.#endpoints.endpointOfTask(lastTask),
       held: [],
       lost: false,
+      hasEnded: false,
       endpoints: this.#endpoints.all().map(({ id, thread, generation }) => ({
         id,
         thread,

@@ -142,6 +142,7 @@ describe('a thread with very many tasks', () => {
       endpoints: [endpoint],
       held: [],
       lost: false,
+      hasEnded: false,
     } as const;
     routes.apply(message, executors);
     expect(gatesOf).toHaveLength(many);

@@ -153,7 +153,7 @@ describe('routes', () => {
 describe('a loss', () => {
   it('marks trees again, here and at peers, once every thread has stopped sending to what is lost', async () => {
     const setting = await withPeer();
-    setting.routes.onPeerLost('p:1');
+    setting.routes.onPeerLost('p:1', true);
     setting.routes.onPeerUp('q:1');
     await settle();
     expect(setting.hosts.map(({ routes }) => routes.lost)).toEqual([true, true]);
@@ -180,8 +180,30 @@ describe('a loss', () => {
 
   it('is passed on by a peer as a mark', async () => {
     const setting = await withPeer();
-    setting.routes.onLoss();
+    setting.routes.onLoss(true);
     expect(setting.hosts.map(({ marks }) => marks)).toEqual([1, 1]);
+  });
+
+  it.each([
+    ['a session only: no row can be behind it', [false], ['cut', 'cut']],
+    ['a session, and a process before the threads knew of it', [false, true], ['ended', 'ended']],
+    ['a process', [true], ['ended', 'ended']],
+  ])('says what was lost: %s', async (_, losses, expected) => {
+    const setting = await withPeer();
+    setting.routes.onPeerUp('q:1');
+    for (const hasEnded of losses) {
+      setting.routes.onPeerLost('p:1', hasEnded);
+      await settle();
+    }
+    const [first, second] = setting.hosts;
+    expect(first!.routes.hasEnded).toBe(losses.at(-1));
+    for (const host of [first, second]) setting.routes.onApplied(host!.key, host!.routes.version);
+    const mark = first!.posted.findLast(({ kind }) => kind === 'mark');
+    const told = setting.told.findLast(([, { kind }]) => kind === 'loss')![1];
+    expect([
+      mark?.kind === 'mark' && mark.hasEnded ? 'ended' : 'cut',
+      told.kind === 'loss' && told.isCut === true ? 'cut' : 'ended',
+    ]).toEqual(expected);
   });
 });
 
@@ -219,7 +241,7 @@ describe('a task that is cut off', () => {
       ],
     });
     expect(routes.isCutOff(1)).toBe(false);
-    routes.onPeerLost('p:1');
+    routes.onPeerLost('p:1', true);
     await settle();
     expect(routes.isCutOff(1)).toBe(true);
   });

@@ -14,6 +14,7 @@ import type { ComponentTasks } from '../scheduling/index.js';
 import { EndpointTable, type AnnouncedThread, type PeerMessage } from './endpoints.js';
 import { rangesOf } from './task-book.js';
 import type { ThreadHost } from './thread-host.js';
+import type { ToThread } from './thread-messages.js';
 
 export interface RouteKeeperOptions {
   readonly ringBytes: number;
@@ -53,9 +54,13 @@ export class RouteKeeper {
   #version = 0;
   #isScheduled = false;
   #isLossPending = false;
+  /** Among what has been lost since the last routes is a thread, or a peer that may have ended. */
+  #hasEnded = false;
   /** Version of routes with a loss that threads have yet to apply, by thread key. */
   readonly #applying = new Map<string, number>();
   #needsSecondMark = false;
+  /** What the second mark is about is only sessions that were lost. */
+  #isSecondCut = true;
   #endpointOfTask: Int32Array = new Int32Array(0);
 
   constructor(options: RouteKeeperOptions) {
@@ -67,9 +72,10 @@ export class RouteKeeper {
     return this.#endpointOfTask;
   }
 
-  /** Sends routes soon; `isLoss`: something has been lost. */
-  schedule(isLoss = false): void {
+  /** Sends routes soon; `isLoss`: something has been lost; `hasEnded`: and it is more than a session. */
+  schedule(isLoss = false, hasEnded = isLoss): void {
     this.#isLossPending ||= isLoss;
+    this.#hasEnded ||= hasEnded;
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     queueMicrotask(() => {
@@ -118,12 +124,13 @@ export class RouteKeeper {
     if (this.#announcement.number > 0) this.#options.tell(peer, this.#announcement);
   }
 
-  onPeerLost(peer: string): void {
+  /** `hasEnded`: its process may have. */
+  onPeerLost(peer: string, hasEnded: boolean): void {
     const index = this.peerIndex(peer);
     this.#seen.delete(index);
     this.#toConfirm.delete(peer);
     this.#table.replace(index, []);
-    this.schedule(true);
+    this.schedule(true, hasEnded);
   }
 
   onAnnouncement(peer: string, { number, threads, cuts }: Extract<PeerMessage, { kind: 'threads' }>): void {
@@ -138,8 +145,8 @@ export class RouteKeeper {
   }
 
   /** A peer has lost something. */
-  onLoss(): void {
-    this.#tellHosts({ kind: 'mark' });
+  onLoss(hasEnded: boolean): void {
+    this.#tellHosts({ kind: 'mark', hasEnded });
   }
 
   // ── tasks that move ──
@@ -205,7 +212,9 @@ export class RouteKeeper {
     const cuts = [...this.#cuts].map(([task, { id }]) => ({ task, id }));
     const lostHere = this.#table.replace(-1, threads, cuts);
     const isLoss = this.#isLossPending || lostHere;
+    const hasEnded = this.#hasEnded || lostHere;
     this.#isLossPending = false;
+    this.#hasEnded = false;
     const version = ++this.#version;
     const endpointOfTask = this.#table.endpointOfTask(lastTask(tasks));
     this.#endpointOfTask = endpointOfTask;
@@ -220,6 +229,7 @@ export class RouteKeeper {
         endpointOfTask,
         held,
         lost: isLoss,
+        hasEnded,
         endpoints: endpoints.map((endpoint) => {
           const other =
             endpoint.peer >= 0
@@ -240,7 +250,10 @@ export class RouteKeeper {
         }),
       });
     }
-    if (isLoss) this.#needsSecondMark = true;
+    if (isLoss) {
+      this.#isSecondCut = !hasEnded && (this.#isSecondCut || !this.#needsSecondMark);
+      this.#needsSecondMark = true;
+    }
     this.#announce(threads, cuts);
     this.#confirm();
     this.#finishLoss();
@@ -271,11 +284,13 @@ export class RouteKeeper {
   #finishLoss(): void {
     if (!this.#needsSecondMark || this.#applying.size > 0) return;
     this.#needsSecondMark = false;
-    this.#tellHosts({ kind: 'mark' });
-    for (const index of this.#seen.keys()) this.#options.tell(this.#peerKeys[index]!, { kind: 'loss' });
+    const isCut = this.#isSecondCut;
+    this.#tellHosts({ kind: 'mark', hasEnded: !isCut });
+    const message: PeerMessage = isCut ? { kind: 'loss', isCut } : { kind: 'loss' };
+    for (const index of this.#seen.keys()) this.#options.tell(this.#peerKeys[index]!, message);
   }
 
-  #tellHosts(message: { readonly kind: 'mark' }): void {
+  #tellHosts(message: Extract<ToThread, { kind: 'mark' }>): void {
     for (const host of this.#options.hosts()) host.post(message);
   }
 }

@@ -491,6 +491,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     }
     const decision = decideAfterFailure(row.history, reason, {
       maxFailures: this.context.options.settings['replay.max-failures'],
+      isCrash: this.context.isLossSuspicious,
     });
     row.history = decision.history;
     switch (decision.action) {

@@ -93,6 +93,8 @@ export class ThreadContext {
   linkOfTask: (Link | undefined)[] = [];
   /** By endpoint id. */
   readonly links = new Map<number, Link>();
+  /** A process or thread ended since the trees that are marked were: one of their rows may be behind it. */
+  isLossSuspicious = false;
   /** All tasks that this thread sends to are somewhere. */
   routesStand = false;
   /** Highest endpoint id that routes have named. */

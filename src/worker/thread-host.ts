@@ -7,6 +7,7 @@ import type { LongCall, ThreadReport } from '../coordination/index.js';
 import { allocateRing, Doorbell, RingReader, RingWriter } from '../messaging/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 import { P_COLLECTION_MS, P_COLLECTIONS, PROGRESS_WORDS } from './counters.js';
+import { PeerCredit } from './peer-credit.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
 import { ThreadWatch, type ThreadObservation } from './thread-watch.js';
 import { callIn } from './user-calls.js';
@@ -40,6 +41,8 @@ export class ThreadHost {
   hadTasks = false;
   /** It has no tasks any more and is about to be ended. */
   isLeaving = false;
+  /** What peers have under way to this thread. */
+  readonly peerCredit = new PeerCredit();
   readonly bornMs: number;
   readonly #thread: Thread;
   readonly #toThread: RingWriter;

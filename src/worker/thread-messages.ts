@@ -108,6 +108,8 @@ export type ToThread =
       readonly held: readonly HeldTask[];
       /** An endpoint was lost with this change: mark every pending tree. */
       readonly lost: boolean;
+      /** Not only sessions with peers were lost: a thread or process has ended, and a row may be behind it. */
+      readonly hasEnded: boolean;
     }
   /** No row for this task comes any more: it finishes what it has, for `limitMs` at most, and saves its state. */
   | { readonly kind: 'finish-task'; readonly task: number; readonly id: number; readonly limitMs: number }
@@ -115,7 +117,8 @@ export type ToThread =
   | { readonly kind: 'keep-task'; readonly task: number }
   /** Say `flushed` when all that has been sent is in the rings. */
   | { readonly kind: 'flush' }
-  | { readonly kind: 'mark' }
+  /** Something was lost, as with routes. */
+  | { readonly kind: 'mark'; readonly hasEnded: boolean }
   /** Rows of old trees may be nowhere: those without progress from now on are replayed as after a loss. */
   | { readonly kind: 'suspect' }
   /** Nobody does anything: trees that are older than the message time-out fail, since no row of them is anywhere. */

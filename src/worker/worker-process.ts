@@ -38,6 +38,8 @@ import {
   H_TARGET_GENERATION,
   H_TARGET_THREAD,
   KIND_CONTROL,
+  KIND_CREDIT,
+  KIND_DATA,
   PeerConnections,
   peerSocketPath,
   type PeerAddress,
@@ -49,6 +51,7 @@ import { CrashRecord } from './crash-record.js';
 import { parsePeerMessage, type PeerMessage } from './endpoints.js';
 import { ExecutorThreads } from './executor-threads.js';
 import { HeartbeatPace } from './heartbeat-pace.js';
+import { mostUnderWay } from './peer-credit.js';
 import { QuietWatch } from './quiet-watch.js';
 import { Reconciler } from './reconciler.js';
 import { ReportBook } from './report-book.js';
@@ -95,8 +98,11 @@ export class WorkerProcess {
   readonly #crashRecord: CrashRecord;
   readonly #link: SupervisorLink;
   readonly #peers: PeerConnections;
-  /** Peer of each session with one, in the order in which they began: a session's place is its number. */
-  readonly #sessions: string[] = [];
+  /** Number of the newest session with each peer. */
+  readonly #sessions = new Map<string, number>();
+  #lastSession = 0;
+  /** What an honest peer's thread may have under way to one of ours at most. */
+  readonly #mostUnderWay: number;
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
   readonly #threads: ExecutorThreads;
@@ -122,6 +128,11 @@ export class WorkerProcess {
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
     const description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
+    this.#mostUnderWay = mostUnderWay(
+      2 * description.components.length,
+      this.#settings['messaging.credit'],
+      this.#settings['messaging.max-frame-bytes'],
+    );
     this.#pace = new HeartbeatPace(quietIntervalMs(this.#settings));
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#crashRecord = new CrashRecord(launch.directory, options.logger);
@@ -162,10 +173,10 @@ export class WorkerProcess {
       logger: options.logger,
       onFrame: (peer, frame) => this.#onPeerFrame(peer, frame),
       onUp: (peer) => {
-        this.#sessions.push(peer);
+        this.#sessions.set(peer, ++this.#lastSession);
         this.#routes.onPeerUp(peer);
       },
-      onLost: (peer) => this.#routes.onPeerLost(peer),
+      onLost: (peer, _generation, _reason, how) => this.#routes.onPeerLost(peer, how === 'gone'),
     });
     this.#threads = new ExecutorThreads({
       entry: options.threadEntry,
@@ -502,17 +513,29 @@ export class WorkerProcess {
     }
     const host = this.#threads.at(words[H_TARGET_THREAD]!);
     if (host === undefined || host.generation !== words[H_TARGET_GENERATION]) return;
-    words[H_ENDPOINT] = this.#routes.endpointId(peer, words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!);
+    const endpoint = this.#routes.endpointId(peer, words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!);
+    if (words[H_KIND] === KIND_DATA) {
+      // A thread is announced before it sends: rows of one that is not are nobody's.
+      if (endpoint < 0) return;
+      const underWay = host.peerCredit.take(endpoint, words, 0);
+      if (underWay > this.#mostUnderWay)
+        throw new IsobarError('PEER_PROTOCOL_ERROR', 'a peer sends rows without credit', {
+          expected: `at most ${this.#mostUnderWay} under way to one thread`,
+          found: `${underWay}`,
+          where: peer,
+        });
+    }
+    words[H_ENDPOINT] = endpoint;
     // The thread knows who it is; what it may have to tell is in which session the frame came.
-    words[H_TARGET_THREAD] = this.#sessions.lastIndexOf(peer);
+    words[H_TARGET_THREAD] = this.#sessions.get(peer) ?? 0;
     host.forward(frame);
     this.#doorbell.wakeSelf();
   }
 
   /** One of our threads cannot make sense of a frame; a session that has ended meanwhile is not blamed twice. */
   #onBrokenFrame(session: number, error: ErrorRecord): void {
-    const peer = this.#sessions[session];
-    if (peer === undefined || this.#sessions.lastIndexOf(peer) !== session) return;
+    const peer = [...this.#sessions].find(([, newest]) => newest === session)?.[0];
+    if (peer === undefined) return;
     this.#logger.warn('peer.broken-frame', { peer, code: error.code, reason: error.message });
     this.#peers.reject(peer, error.message);
   }
@@ -526,7 +549,7 @@ export class WorkerProcess {
         this.#routes.onSeen(peer, message.number);
         break;
       case 'loss':
-        this.#routes.onLoss();
+        this.#routes.onLoss(message.isCut !== true);
         break;
       case 'ask-quiet':
         this.#tell(peer, { kind: 'quiet', ...this.#quiet.rest(this.#clock.nowMs()) });
@@ -545,6 +568,7 @@ export class WorkerProcess {
   async #forwardLoop(): Promise<void> {
     let bytesSeen = 0;
     let offerMs = 1;
+    let sender: ThreadHost | undefined;
     const onFrame = (
       words: Int32Array,
       at: number,
@@ -554,13 +578,21 @@ export class WorkerProcess {
     ): void => {
       bytesSeen += byteLength;
       const peer = this.#routes.peerAt(words[at + H_ENDPOINT]!);
-      if (peer !== undefined) this.#peers.send(peer, bytes.subarray(byteStart, byteStart + byteLength));
+      if (peer === undefined) return;
+      if (words[at + H_KIND] === KIND_CREDIT)
+        sender?.peerCredit.giveBack(
+          this.#routes.endpointId(peer, words[at + H_TARGET_THREAD]!, words[at + H_TARGET_GENERATION]!),
+          words,
+          at,
+        );
+      this.#peers.send(peer, bytes.subarray(byteStart, byteStart + byteLength));
     };
     for (;;) {
       let frames = 0;
       let waiting = false;
       bytesSeen = 0;
       for (const host of this.#threads.all()) {
+        sender = host;
         frames += host.fromThread.drain(onFrame, 256);
         waiting = host.forwardBacklog() || waiting;
       }

@@ -27,6 +27,12 @@ const SOCKET_BUFFER_BYTES = 1024 * 1024;
 const CONFIRM_FRAMES = 64;
 const CONFIRM_BYTES = 512 * 1024;
 const CONFIRM_DELAY_MS = 5;
+/**
+ * A peer that sends so much, and several of the largest frames, without confirming anything of what waits for it does not read:
+ * answers to what it sends would pile up here.
+ */
+const UNHEARD_BYTES = 16 * 1024 * 1024;
+const UNHEARD_FRAMES = 3;
 const NO_BODY = Buffer.alloc(0);
 
 export interface ConnectionOwner {
@@ -37,6 +43,8 @@ export interface ConnectionOwner {
   /** A new frame has come, or the other side has confirmed some. */
   onProgress(connection: Connection): void;
   onBye(connection: Connection): void;
+  /** The other side sends and sends, and does not read. The session must end: it would go on like that. */
+  onDeaf(connection: Connection, reason: string): void;
   /** Once, whoever closed it. */
   onClosed(connection: Connection, error: IsobarError): void;
 }
@@ -55,6 +63,8 @@ export class Connection {
   #pumps = false;
   #unconfirmedFrames = 0;
   #unconfirmedBytes = 0;
+  /** Received since the other side has last confirmed something, or had nothing to confirm. */
+  #unheardBytes = 0;
   #cancelConfirm: CancelTimer | null = null;
 
   constructor(socket: net.Socket, owner: ConnectionOwner, clock: Clock, handshakeTimeoutMs: number) {
@@ -173,6 +183,7 @@ export class Connection {
     const before = session.unconfirmed;
     session.confirm(packet.confirmed);
     if (session.unconfirmed < before) this.#owner.onProgress(this);
+    if (session.unconfirmed < before || session.unconfirmed === 0) this.#unheardBytes = 0;
     if (packet.type === PACKET_BYE) {
       this.#owner.onBye(this);
       this.close(new IsobarError('CONNECTION_LOST', 'the peer has closed'));
@@ -181,6 +192,13 @@ export class Connection {
       // Before it counts as received: what is not a frame must be sent again.
       checkFrame(new Int32Array(body.buffer, body.byteOffset, body.length >> 2), 0, body.length);
       const isNew = session.accept(packet.sequence);
+      this.#unheardBytes += body.length;
+      const mostBytes = UNHEARD_BYTES + UNHEARD_FRAMES * this.#parser.maxBodyBytes;
+      if (this.#unheardBytes > mostBytes) {
+        const found = `${this.#unheardBytes} bytes of frames, and no confirmation of what waits for it`;
+        this.#owner.onDeaf(this, protocolError('a peer that reads what it is sent', found).message);
+        return;
+      }
       this.#confirmSoon(body.length);
       if (!isNew) return;
       this.#owner.onProgress(this);

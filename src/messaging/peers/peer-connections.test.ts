@@ -13,8 +13,17 @@ import {
 } from '../../base/index.js';
 import { decodeControlFrame, encodeControlFrame } from '../control-frame.js';
 import { type PeerAddress, peerKey, peerSocketPath } from './address.js';
-import { PACKET_FRAME, packetHeader, rawPacketHeader } from './envelope.js';
-import { PROTOCOL_VERSION } from './handshake.js';
+import {
+  PACKET_CONFIRM,
+  PACKET_FRAME,
+  PACKET_HANDSHAKE,
+  type Packet,
+  PacketParser,
+  packetHeader,
+  packetOf,
+  rawPacketHeader,
+} from './envelope.js';
+import { type Challenge, decodeHandshake, type Hello, PROTOCOL_VERSION, prove } from './handshake.js';
 import { PeerConnections } from './peer-connections.js';
 
 const SECRET = 'ab'.repeat(32);
@@ -584,6 +593,190 @@ describe('peer connections', () => {
       process.removeListener('uncaughtException', listener);
       for (const each of before) process.on('uncaughtException', each);
     }
+  });
+});
+
+/** Who knows the secret and takes a worker's place, but keeps to nothing else. */
+class Impostor {
+  readonly packets: Packet[] = [];
+  isClosed = false;
+  readonly #socket: net.Socket;
+  readonly #self: string;
+  readonly #to: string;
+  #sequence = 0;
+
+  constructor(self: string, to: string) {
+    this.#self = self;
+    this.#to = to;
+    this.#socket = net.connect((addressOf(to) as { path: string }).path);
+    const parser = new PacketParser(1 << 24);
+    this.#socket.on('data', (chunk: Buffer) =>
+      parser.push(chunk, (packet) => {
+        this.packets.push(packet);
+        return true;
+      }),
+    );
+    this.#socket.on('error', () => {});
+    this.#socket.on('close', () => {
+      this.isClosed = true;
+    });
+  }
+
+  async shakeHands(received = 0): Promise<void> {
+    const hello: Hello = {
+      kind: 'hello',
+      version: PROTOCOL_VERSION,
+      topologyId: 't',
+      from: this.#self,
+      to: this.#to,
+      generation: 1,
+      nonce: '00',
+      session: '',
+    };
+    this.#say(hello);
+    await until(() => this.packets.length === 1);
+    const challenge = decodeHandshake(this.packets[0]!.body) as Challenge;
+    const proof = prove(Buffer.from(SECRET, 'hex'), 'dialer', hello, challenge);
+    this.#say({ kind: 'proof', received, proof });
+    await until(() => this.packets.length > 1 || this.isClosed);
+  }
+
+  frame(body: Buffer, sequence = ++this.#sequence, confirmed = 0): boolean {
+    return this.write(packetOf(PACKET_FRAME, body, sequence, confirmed));
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.#socket.write(bytes);
+  }
+
+  /** Reads nothing from now on. */
+  goDeaf(): void {
+    this.#socket.pause();
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+
+  #say(message: object): void {
+    const body = Buffer.from(JSON.stringify(message));
+    this.write(packetOf(PACKET_HANDSHAKE, body, 0, 0));
+  }
+}
+
+describe('a peer that knows the secret, and keeps to nothing else,', () => {
+  async function victim(options: Options = {}): Promise<Node> {
+    const b = await node('b', options);
+    b.connections.setPeers(peersOf('a', 'b'));
+    return b;
+  }
+
+  /** Whatever was done to it before: the worker whose place was taken gets it back, and frames flow. */
+  async function expectUsable(b: Node): Promise<void> {
+    const a = await node('a');
+    a.connections.setPeers(peersOf('a', 'b'));
+    await until(() => a.events.includes('up b 1'));
+    a.connections.send('b', encodeControlFrame('real'));
+    await until(() => received(b).includes('< a real'));
+    b.connections.send('a', encodeControlFrame('back'));
+    await until(() => received(a).includes('< b back'));
+  }
+
+  it('begins no session in which it has received something before', async () => {
+    const b = await victim();
+    const impostor = new Impostor('a', 'b');
+    await impostor.shakeHands(7);
+    await until(() => impostor.isClosed);
+    expect(b.logs.join()).toMatch(/PEER_PROTOCOL_ERROR.*0 frames received in a new session, found 7/u);
+    expect(b.events).toEqual([]);
+    await expectUsable(b);
+  });
+
+  it.each<[string, (impostor: Impostor) => void, RegExp | null]>([
+    [
+      'leaves a frame out',
+      (impostor) => impostor.frame(encodeControlFrame(2), 2),
+      /expected frame 1, found frame 2/,
+    ],
+    [
+      'confirms what was never sent',
+      (impostor) => impostor.frame(encodeControlFrame(1), 1, 99),
+      /expected a confirmation up to 0, found one of 99/,
+    ],
+    [
+      'says hello again',
+      (impostor) => impostor.write(packetOf(PACKET_HANDSHAKE, Buffer.alloc(0), 0, 0)),
+      /expected frames after the handshake/,
+    ],
+    [
+      'gives a confirmation a body',
+      (impostor) => impostor.write(rawPacketHeader(PACKET_CONFIRM, 4, 0, 0, 0)),
+      /expected at most 0 bytes/,
+    ],
+    [
+      'sends a frame whose rows are more than its bytes',
+      (impostor) => {
+        const frame = encodeControlFrame(1);
+        frame.writeInt32LE(1, 0);
+        frame.writeInt32LE(0x7fff_ffff, 20);
+        impostor.frame(frame);
+      },
+      /a frame is not valid/,
+    ],
+    [
+      'sends half a frame and is silent',
+      (impostor) => impostor.write(rawPacketHeader(PACKET_FRAME, 1 << 20, 1, 1, 0)),
+      null,
+    ],
+    ['is silent', () => undefined, null],
+  ])(
+    '%s: it is cut off with a reason or harmless, and the real one gets its place back',
+    async (_, act, reason) => {
+      const b = await victim();
+      const impostor = new Impostor('a', 'b');
+      await impostor.shakeHands();
+      await until(() => b.events.includes('up a 1'));
+      act(impostor);
+      if (reason !== null) {
+        await until(() => impostor.isClosed);
+        expect(b.logs.join('\n')).toMatch(reason);
+        expect(b.logs.join('\n')).toContain('PEER_PROTOCOL_ERROR');
+      }
+      await expectUsable(b);
+      await until(() => impostor.isClosed);
+      expect(b.events.slice(0, 3)).toEqual(['up a 1', 'lost a 1', 'up a 1']);
+    },
+  );
+
+  it('is given up when it sends and sends and reads nothing, so that no answers pile up for it', async () => {
+    const b = await victim({
+      onFrame: () => b.connections.send('a', encodeControlFrame(Buffer.alloc(1000))),
+    });
+    const impostor = new Impostor('a', 'b');
+    await impostor.shakeHands();
+    impostor.goDeaf();
+    const frame = encodeControlFrame('x'.repeat(100_000));
+    let sent = 0;
+    let mostBytes = 0;
+    while (!b.events.includes('lost a 1')) {
+      if (sent < 1000) sent++;
+      if (sent < 1000) impostor.frame(frame);
+      await new Promise((resolve) => setImmediate(resolve));
+      mostBytes = Math.max(mostBytes, b.connections.stats()[0]?.bufferedBytes ?? 0);
+    }
+    expect(sent).toBeLessThan(1000);
+    expect(mostBytes).toBeLessThan(1_000_000);
+    expect(b.logs.join('\n')).toMatch(/peer\.lost .*PEER_PROTOCOL_ERROR.*a peer that reads what it is sent/u);
+    impostor.end();
+    await expectUsable(b);
+  });
+
+  it('keeps the place of nobody by opening a thousand connections', async () => {
+    const b = await victim({ reconnectTimeoutMs: 300 });
+    const strangers = Array.from({ length: 1000 }, () => new Impostor('a', 'b'));
+    await expectUsable(b);
+    await until(() => strangers.every(({ isClosed }) => isClosed));
+    expect(b.events).toEqual(['up a 1', '< a real']);
   });
 });
 

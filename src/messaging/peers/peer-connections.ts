@@ -22,6 +22,7 @@ import {
   type Hello,
   NONCE_BYTES,
   outdated,
+  type Proof,
   PROTOCOL_VERSION,
   proofsAgree,
   prove,
@@ -29,7 +30,7 @@ import {
   refusal,
 } from './handshake.js';
 import { BlockPool } from './kept-packets.js';
-import { Peer, type PeerOwner } from './peer.js';
+import { type LossKind, Peer, type PeerOwner } from './peer.js';
 
 export interface PeerConnectionsOptions {
   readonly topologyId: string;
@@ -54,7 +55,7 @@ export interface PeerConnectionsOptions {
   /** A session has begun; not called when one is resumed. */
   onUp(peer: string, generation: number): void;
   /** A session has ended: what was sent in it may not have arrived. Not called for peers removed by `setPeers`. */
-  onLost(peer: string, generation: number, reason: string): void;
+  onLost(peer: string, generation: number, reason: string, how: LossKind): void;
 }
 
 export interface PeerStats {
@@ -112,7 +113,7 @@ export class PeerConnections {
       blocks: new BlockPool(),
       reconnectTimeoutMs: options.reconnectTimeoutMs,
       onUp: (peer, generation) => options.onUp(peer, generation),
-      onLost: (peer, generation, reason) => options.onLost(peer, generation, reason),
+      onLost: (peer, generation, reason, how) => options.onLost(peer, generation, reason, how),
       dial: (peer) => this.#dial(peer),
       onChanged: () => this.#onChanged?.(),
     };
@@ -181,7 +182,7 @@ export class PeerConnections {
 
   /** Ends the session with a peer that was found to send what cannot be meant; `onLost` follows at once. */
   reject(peer: string, reason: string): void {
-    this.#peers.get(peer)?.lose(`it was rejected: ${reason}`);
+    this.#peers.get(peer)?.lose(`it was rejected: ${reason}`, 'breach');
   }
 
   /** Waits a short while for confirmations, tells the peers that this generation is done, and closes everything. */
@@ -234,7 +235,8 @@ export class PeerConnections {
         },
         onFrame: (frame) => this.#deliver(peer, frame),
         onProgress: () => peer.onProgress(),
-        onBye: () => peer.lose('the peer has closed'),
+        onBye: () => peer.lose('the peer has closed', 'gone'),
+        onDeaf: (_, reason) => peer.lose(reason, 'breach'),
         onClosed: (_, error) => peer.onClosed(connection, error),
       },
       this.#options.clock,
@@ -264,6 +266,7 @@ export class PeerConnections {
   #onWelcome(peer: Peer, connection: Connection, challenge: Challenge, received: number): void {
     // The session may have been given up since the challenge: then nothing of it must be taken up again.
     if (peer.offered !== challenge.session) throw refusal('its session has ended meanwhile', peer.key);
+    if (peer.session === null) checkNothingReceived(received);
     peer.attach(connection, challenge.session, challenge.generation, received, this.#maxFrameBytes);
   }
 
@@ -287,7 +290,7 @@ export class PeerConnections {
             if (challenge !== null) state = { step: 'proof', hello, challenge };
           } else if (state.step === 'proof') {
             const proof = expectKind(message, 'proof');
-            const peer = this.#checkProof(state, proof.proof);
+            const peer = this.#checkProof(state, proof);
             const { hello, challenge } = state;
             state = { step: 'open', peer };
             this.#strangers--;
@@ -309,7 +312,10 @@ export class PeerConnections {
           if (state.step === 'open') state.peer.onProgress();
         },
         onBye: () => {
-          if (state.step === 'open') state.peer.lose('the peer has closed');
+          if (state.step === 'open') state.peer.lose('the peer has closed', 'gone');
+        },
+        onDeaf: (_, reason) => {
+          if (state.step === 'open') state.peer.lose(reason, 'breach');
         },
         onClosed: (_, error) => {
           if (state.step === 'open') {
@@ -349,7 +355,7 @@ export class PeerConnections {
     return challenge;
   }
 
-  #checkProof(state: Accepted & { step: 'proof' }, proof: string): Peer {
+  #checkProof(state: Accepted & { step: 'proof' }, { proof, received }: Proof): Peer {
     const { hello, challenge } = state;
     if (!proofsAgree(prove(this.#secret, 'dialer', hello, challenge), proof)) {
       throw refusal('it does not know the secret of the topology', hello.from);
@@ -361,6 +367,7 @@ export class PeerConnections {
     if (challenge.session === hello.session && peer.session?.id !== hello.session) {
       throw refusal('its session has ended meanwhile', hello.from);
     }
+    if (peer.session?.id !== challenge.session) checkNothingReceived(received);
     this.#seen.set(hello.from, hello.generation);
     return peer;
   }
@@ -421,6 +428,11 @@ export class PeerConnections {
   #nonce(): string {
     return this.#randomBytes(NONCE_BYTES).toString('hex');
   }
+}
+
+/** In a session that begins nobody has received anything: one that could not go on must not begin. */
+function checkNothingReceived(received: number): void {
+  if (received !== 0) throw protocolError('0 frames received in a new session', `${received}`);
 }
 
 function expectKind<K extends HandshakeMessage['kind']>(

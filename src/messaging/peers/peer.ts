@@ -18,12 +18,15 @@ export interface PeerOwner {
   /** A peer that cannot be reached again within this time is lost. */
   readonly reconnectTimeoutMs: number;
   onUp(peer: string, generation: number): void;
-  onLost(peer: string, generation: number, reason: string): void;
+  onLost(peer: string, generation: number, reason: string, how: LossKind): void;
   /** Starts a connection; only for peers that are dialled from here. Null: not any more. */
   dial(peer: Peer): Connection | null;
   /** Something changed that closing waits for. */
   onChanged(): void;
 }
+
+/** `gone`: the peer's process may have ended; `cut`: only the session has; `breach`: so it has, since the peer broke the protocol. */
+export type LossKind = 'gone' | 'cut' | 'breach';
 
 const FIRST_REDIAL_MS = 10;
 /** Workers of a topology start one after another: the last one must not wait long for the others to try again. */
@@ -105,15 +108,12 @@ export class Peer {
   /** The peer speaks of another session than ours, if we have one: ours has ended. */
   endOtherSession(session: string, generation: number): void {
     if (this.#session === null || this.#session.id === session) return;
-    this.lose(
-      generation === this.#session.generation
-        ? 'the peer had given up the session'
-        : `the peer was replaced by its generation ${generation}`,
-    );
+    if (generation === this.#session.generation) this.lose('the peer had given up the session', 'cut');
+    else this.lose(`the peer was replaced by its generation ${generation}`, 'gone');
   }
 
   /** Ends the session; what was under way may not have arrived. */
-  lose(reason: string): void {
+  lose(reason: string, how: LossKind): void {
     const session = this.#session;
     this.#cancelLost?.();
     this.#cancelLost = null;
@@ -126,8 +126,9 @@ export class Peer {
     connection?.close(new IsobarError('CONNECTION_LOST', reason));
     if (connection !== null) this.#redial();
     const { generation } = session;
-    this.#owner.logger.warn('peer.lost', { peer: this.key, generation, reason });
-    this.#owner.onLost(this.key, generation, reason);
+    const code = how === 'breach' ? 'PEER_PROTOCOL_ERROR' : 'CONNECTION_LOST';
+    this.#owner.logger.warn('peer.lost', { peer: this.key, generation, code, reason });
+    this.#owner.onLost(this.key, generation, reason, how);
     this.#owner.onChanged();
   }
 
@@ -151,10 +152,10 @@ export class Peer {
       if (this.#isLeaving) return;
       logger.warn('peer.disconnected', fields);
       if (error.code === 'PEER_PROTOCOL_ERROR' && ++this.#faults >= MAX_FAULTS) {
-        this.lose(`${MAX_FAULTS} breaches of the protocol in a row, the last: ${error.message}`);
+        this.lose(`${MAX_FAULTS} breaches of the protocol in a row, the last: ${error.message}`, 'breach');
       } else {
         this.#cancelLost = clock.after(reconnectTimeoutMs, () =>
-          this.lose(`it could not be reached again within ${reconnectTimeoutMs} ms`),
+          this.lose(`it could not be reached again within ${reconnectTimeoutMs} ms`, 'gone'),
         );
       }
     } else {

@@ -25,6 +25,16 @@ describe('what happens to a failed row', () => {
     expect(replay(['user'], { maxFailures: 1 })).toEqual(['dead-letter']);
   });
 
+  it('blames no row for sessions between workers that were lost, however many', () => {
+    let history = FRESH;
+    for (let loss = 0; loss < 100; loss++) {
+      const decision = decideAfterFailure(history, 'lost', { ...SETTINGS, isCrash: false });
+      expect(decision.action).toBe('replay');
+      history = decision.history;
+    }
+    expect(history).toEqual(FRESH);
+  });
+
   it('replays time-outs and moves without counting, however many', () => {
     const events = Array.from({ length: 1000 }, (_, i): FailureReason => (i % 2 === 0 ? 'timeout' : 'moved'));
     expect(new Set(replay(events))).toEqual(new Set(['replay']));

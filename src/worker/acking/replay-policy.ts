@@ -33,14 +33,15 @@ export const SUSPECT_AFTER_CRASHES = 3;
 /**
  * What to do with a row after a failure, and its history from now on.
  *
- * @param settings `maxFailures`: counted failures at which the row becomes a dead letter.
+ * @param settings `maxFailures`: counted failures at which the row becomes a dead letter; `isCrash` false: with `lost`, only
+ *   a session between workers was lost, and nothing has ended that a row could be behind.
  * @param lostExecutor With `lost`: the executor that was lost, if it is known. Losses of different executors do not add
  *   up; losses of unknown ones add up to whatever was there.
  */
 export function decideAfterFailure(
   history: RowHistory,
   reason: FailureReason,
-  settings: { readonly maxFailures: number },
+  settings: { readonly maxFailures: number; readonly isCrash?: boolean },
   lostExecutor?: string | number,
 ): FailureDecision {
   switch (reason) {
@@ -48,7 +49,10 @@ export function decideAfterFailure(
     case 'overflow':
       return decide({ ...history, failures: history.failures + 1 }, settings.maxFailures);
     case 'lost':
-      return decide(withCrash(history, lostExecutor), settings.maxFailures);
+      return decide(
+        settings.isCrash === false ? history : withCrash(history, lostExecutor),
+        settings.maxFailures,
+      );
     case 'timeout':
     case 'moved':
       return decide(history, settings.maxFailures);

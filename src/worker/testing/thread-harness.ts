@@ -195,13 +195,13 @@ export class ThreadHarness {
     this.#sendRoutes(true, victim);
     await victim.running;
     const next = (this.#threads[index] = this.#createThread(index));
-    if (!atOnce) this.#tellAll({ kind: 'mark' });
+    if (!atOnce) this.#tellAll({ kind: 'mark', hasEnded: true });
     this.#startTasks(next);
     if (!atOnce) return;
     await this.until('the replacement', () => next.started.size === this.book.ofThread(index).length);
     this.#areRoutesHeld = false;
     this.#sendRoutes(true);
-    this.#tellAll({ kind: 'mark' });
+    this.#tellAll({ kind: 'mark', hasEnded: true });
   }
 
   /** Stops a task and starts it again, in another thread if one is given, without moving it as planned. */
@@ -213,7 +213,7 @@ export class ThreadHarness {
     this.#post(from, { kind: 'stop-tasks', tasks: [task] });
     this.#sendRoutes(true);
     await stopped;
-    this.#tellAll({ kind: 'mark' });
+    this.#tellAll({ kind: 'mark', hasEnded: true });
     hosted.thread = toThread ?? hosted.thread;
     this.#startTasks(this.#threads[hosted.thread]!, [task]);
   }
@@ -506,6 +506,7 @@ export class ThreadHarness {
         endpointOfTask,
         held: [...this.#held].map(([task, id]) => ({ task, id })),
         lost,
+        hasEnded: lost,
         endpoints: this.#endpoints.all().map((endpoint) => {
           const other = alive.find(
             ({ index, generation }) => index === endpoint.thread && generation === endpoint.generation,
