@@ -98,7 +98,7 @@ describe('why a topology is not faster', () => {
     );
     expect(verdict).toEqual({ kind: 'busy', component: 'count', threadsFull: true });
     expect(threads).toEqual([
-      { worker: 'local:6700', thread: 0, active: 0.99, tasks: ['count[3]', 'lines[5]'] },
+      { worker: 'local:6700', thread: 0, active: 0.99, restarts: 0, tasks: ['count[3]', 'lines[5]'] },
     ]);
   });
 
@@ -114,6 +114,64 @@ describe('why a topology is not faster', () => {
       rests(0),
     );
     expect(verdict).toEqual({ kind: 'waiting', component: 'fetch' });
+  });
+
+  it('is a component in which rows wait for longer than calls take, before its senders are held up', () => {
+    const slow = { executors: 2, executed: 850, executeMicros: [[sketchBucket(1_500_000), 850]] as const };
+    const looks = (queued: number): Diagnosis =>
+      over10s([
+        component('requests', 'spout', { busyMs: 10, emitted: 2000, perTask: [task(5, { lag: 10 })] }),
+        component('call', 'bolt', { ...slow, queued }),
+        component('store', 'bolt', { executed: 850 }),
+      ]);
+    expect(looks(3500).verdict).toEqual({ kind: 'waiting', component: 'call' });
+    // 128 rows of 1.5 s each are only under way.
+    expect(looks(128).verdict).toMatchObject({ kind: 'sources' });
+  });
+
+  it('is a source that throws each time, unless it gives rows again', () => {
+    const error = { code: 'USER_CODE_FAILED' as const, message: 'broker 3 is away', details: {} };
+    const errors = [{ component: 's', task: 2, error, count: 8, firstMs: 0, lastMs: 17_100 }];
+    const looks = (emitted: number, uptimeMs: number): Diagnosis =>
+      diagnose(
+        detail(uptimeMs - 3000, {
+          components: [component('s', 'spout', { perTask: [task(2, { emitted: 500 })] })],
+        }),
+        detail(uptimeMs, {
+          components: [component('s', 'spout', { perTask: [task(2, { emitted })] })],
+          errors,
+        }),
+      );
+    const thrown = { component: 's', task: 2, message: 'broker 3 is away', count: 8, lastMs: 17_100 };
+    expect(looks(500, 20_000).verdict).toEqual({ kind: 'throwing', ...thrown });
+    expect(looks(501, 20_000).verdict).toMatchObject({ kind: 'sources' });
+    expect(looks(500, 60_000).verdict).toMatchObject({ kind: 'sources' });
+  });
+
+  it('is not that something does not run where a planned move is under way', () => {
+    const lastMove = { step: 'moving', tasks: 1, problems: [] } as const;
+    const workers = [worker(6700), worker(6701, { isReady: false })];
+    const quiet = { components: [component('count', 'bolt')], workers, isReady: false, lastMove };
+    const { verdict, move } = diagnose(detail(0, quiet), detail(3000, quiet));
+    expect(verdict).toMatchObject({ kind: 'sources' });
+    expect(move).toEqual(lastMove);
+    const broken = { ...quiet, problems: [{ code: 'WORKER_LOST' as const, message: 'gone', details: {} }] };
+    expect(diagnose(detail(0, quiet), detail(3000, broken)).verdict).toMatchObject({ kind: 'not-running' });
+    const over = { ...quiet, lastMove: { ...lastMove, step: 'done' as const } };
+    expect(diagnose(detail(0, over), detail(3000, over))).toMatchObject({
+      ...{ move: null, verdict: { kind: 'not-running' } },
+    });
+  });
+
+  it('says how often threads of a worker that is not ready were started again', () => {
+    const workers = [worker(6700, { isReady: false, threads: [thread(0, 0, { restarts: 8 })] })];
+    const parts = { isReady: false, workers };
+    expect(diagnose(detail(0, parts), detail(3000, parts)).verdict).toEqual({
+      kind: 'not-running',
+      reasons: [
+        'worker local:6700 runs, and is not ready: its threads have ended and were started again 8 ×',
+      ],
+    });
   });
 
   it('is nothing where no rows are held up: it does what its sources give, or does not read', () => {

@@ -38,6 +38,8 @@ export interface ThreadLoad {
   readonly thread: number;
   /** Share of its time that its event loop was not idle. */
   readonly active: number;
+  /** How often it ended and was started again. */
+  readonly restarts: number;
   /** `component[task]`, as far as tasks run there. */
   readonly tasks: readonly string[];
 }
@@ -96,6 +98,15 @@ export type Verdict =
     }
   /** Rows wait in it while its threads rest: it waits for promises. */
   | { readonly kind: 'waiting'; readonly component: string }
+  /** The source of this spout task throws each time that it is asked, and gives no rows. */
+  | {
+      readonly kind: 'throwing';
+      readonly component: string;
+      readonly task: number;
+      readonly message: string;
+      readonly count: number;
+      readonly lastMs: number;
+    }
   /** Nothing is held up. */
   | { readonly kind: 'sources'; readonly lagPerSecond: number | null };
 
@@ -109,6 +120,8 @@ export interface Diagnosis {
   readonly skews: readonly Skew[];
   readonly stuckCalls: readonly StuckCall[];
   readonly oldestPending: TopologyStatus['oldestPending'];
+  /** A planned move that is under way; null: none is. */
+  readonly move: TopologyStatus['lastMove'];
   /** Newest first. */
   readonly errors: TopologyStatus['errors'];
   readonly lostStates: TopologyStatus['lostStates'];
@@ -125,6 +138,11 @@ const LEAST_CAPACITY = 0.02;
 const HOT_TASK = 2;
 /** Of fewer rows nothing is concluded. */
 const FEWEST_ROWS = 100;
+/** Rows that wait for less, or for less than this times what a call takes, do not pile up. Milliseconds. */
+const LONG_WAIT_MS = 1000;
+const LONG_WAIT_CALLS = 2;
+/** A source that last threw longer ago gives rows again, or is not asked: above the longest pause between attempts. */
+const STILL_THROWS_MS = 15_000;
 /** The other threads do less than this part of what a hot one does. */
 const HOT_THREAD = 0.6;
 const MAX_ERRORS = 5;
@@ -140,12 +158,13 @@ export function diagnose(before: TopologyDetail, after: TopologyDetail): Diagnos
   const hot = hotKeys(status, former, threads).filter(({ component }) => !heldUp.has(component));
   return {
     windowMs,
-    verdict: verdictOf(after, components, threads, stuckCalls, hot),
+    verdict: verdictOf(before, after, components, threads, stuckCalls, hot),
     components,
     threads,
     skews: [...hot, ...hotPlacements(threads)],
     stuckCalls,
     oldestPending: status.oldestPending,
+    move: moveUnderWay(status),
     errors: [...status.errors].reverse().slice(0, MAX_ERRORS),
     lostStates: status.lostStates,
   };
@@ -200,16 +219,18 @@ function difference(now: SketchPairs, before: SketchPairs): SketchPairs {
 }
 
 function verdictOf(
-  { summary, status }: TopologyDetail,
+  before: TopologyDetail,
+  after: TopologyDetail,
   components: readonly ComponentLoad[],
   threads: readonly ThreadLoad[],
   stuckCalls: readonly StuckCall[],
   hot: readonly HotKey[],
 ): Verdict {
+  const { summary, status } = after;
   const blocking = stuckCalls.find(({ isBlocking }) => isBlocking);
   if (blocking !== undefined) return { kind: 'stuck', call: blocking };
-  if (!status.isReady) return { kind: 'not-running', reasons: reasonsOf(status) };
-  const tight = tightest(components);
+  if (!status.isReady && !isOnlyMoving(status)) return { kind: 'not-running', reasons: reasonsOf(status) };
+  const tight = tightest(components) ?? longestWait(components);
   if (tight !== undefined) {
     const hotTask = tight.capacity < FULL ? hotTaskOf(tight.component, hot, threads) : undefined;
     if (hotTask !== undefined) return hotTask;
@@ -220,6 +241,8 @@ function verdictOf(
     return { kind: 'waiting', component: tight.component };
   }
   if (summary.status !== 'ACTIVE') return { kind: 'not-reading', status: summary.status };
+  const throwing = throwingSource(before, after);
+  if (throwing !== undefined) return throwing;
   const lags = components.flatMap(({ lagPerSecond }) => (lagPerSecond === null ? [] : [lagPerSecond]));
   return {
     kind: 'sources',
@@ -257,15 +280,64 @@ function tightest(components: readonly ComponentLoad[]): ComponentLoad | undefin
   return busiest !== undefined && busiest.capacity >= LEAST_CAPACITY ? busiest : longest;
 }
 
+/**
+ * The bolt in which most rows pile up though their senders are not held up yet: they wait for much longer than calls take, so
+ * they are not just under way in it.
+ */
+function longestWait(components: readonly ComponentLoad[]): ComponentLoad | undefined {
+  const [longest] = components
+    .filter(({ kind, queued, waitMs, p99Micros }) => {
+      const callMs = (p99Micros ?? 0) / 1000;
+      const isLong = waitMs === null || waitMs >= Math.max(LONG_WAIT_MS, LONG_WAIT_CALLS * callMs);
+      return kind === 'bolt' && queued >= FEWEST_ROWS && isLong;
+    })
+    .sort((a, b) => b.queued - a.queued);
+  return longest;
+}
+
+/** A spout task that has given nothing since the first look, and whose source has thrown a short time ago. */
+function throwingSource(before: TopologyDetail, { summary, status }: TopologyDetail): Verdict | undefined {
+  const nowMs = summary.submittedMs + summary.uptimeMs;
+  const emitted = ({ components }: TopologyStatus, id: string, task: number): number | undefined =>
+    components.find(({ component }) => component === id)?.perTask.find((one) => one.task === task)?.emitted;
+  const spouts = new Set(status.components.flatMap((one) => (one.kind === 'spout' ? [one.component] : [])));
+  const last = status.errors.findLast(
+    ({ component, task, error, lastMs }) =>
+      spouts.has(component) &&
+      error.code === 'USER_CODE_FAILED' &&
+      nowMs - lastMs <= STILL_THROWS_MS &&
+      emitted(status, component, task) === emitted(before.status, component, task),
+  );
+  if (last === undefined) return undefined;
+  const { component, task, error, count, lastMs } = last;
+  return { kind: 'throwing', component, task, message: error.message, count, lastMs };
+}
+
+function moveUnderWay({ lastMove }: TopologyStatus): TopologyStatus['lastMove'] {
+  return lastMove?.step === 'preparing' || lastMove?.step === 'moving' ? lastMove : null;
+}
+
+/** Nothing is wrong: workers are not ready because a move is under way, meanwhile everything runs. */
+function isOnlyMoving(status: TopologyStatus): boolean {
+  return moveUnderWay(status) !== null && status.problems.length === 0 && status.unplacedExecutors === 0;
+}
+
 function reasonsOf(status: TopologyStatus): readonly string[] {
   const reasons = status.problems.map(({ code, message }) => `${code}: ${message}`);
   if (status.unplacedExecutors > 0)
     reasons.push(
       `${status.unplacedExecutors} executors have no slot: ${status.unplacedReason ?? 'none is free'}`,
     );
-  for (const worker of status.workers)
-    if (!worker.isReady) reasons.push(`worker ${nameOf(worker)} is ${worker.state}, and not ready`);
+  for (const worker of status.workers) if (!worker.isReady) reasons.push(notReadyText(worker));
   return reasons;
+}
+
+function notReadyText(worker: WorkerStatus): string {
+  const { state, threads } = worker;
+  const restarts = threads.reduce((sum, one) => sum + one.restarts, 0);
+  const what = state === 'running' ? 'runs, and is not ready' : `is ${state}, and not ready`;
+  const again = restarts === 0 ? '' : `: its threads have ended and were started again ${restarts} ×`;
+  return `worker ${nameOf(worker)} ${what}${again}`;
 }
 
 function stuckCallsOf(workers: readonly WorkerStatus[]): readonly StuckCall[] {
@@ -301,7 +373,8 @@ function threadLoads(before: TopologyStatus, now: TopologyStatus, windowMs: numb
             return component === undefined ? [] : [`${component}[${task}]`];
           }),
         );
-        return [{ worker: nameOf(worker), thread: thread.index, active, tasks }];
+        const { index, restarts } = thread;
+        return [{ worker: nameOf(worker), thread: index, active, restarts, tasks }];
       }),
     )
     .sort((a, b) => b.active - a.active);
@@ -335,7 +408,8 @@ function hotPlacements(threads: readonly ThreadLoad[]): readonly Skew[] {
   if (hottest === undefined || others.length === 0 || hottest.active < FULL) return [];
   const othersActive = others.reduce((sum, { active }) => sum + active, 0) / others.length;
   if (othersActive >= HOT_THREAD * hottest.active) return [];
-  return [{ kind: 'hot-placement', ...hottest, othersActive }];
+  const { worker, thread, active, tasks } = hottest;
+  return [{ kind: 'hot-placement', worker, thread, active, tasks, othersActive }];
 }
 
 function nameOf({ supervisorId, port }: WorkerStatus): string {

@@ -22,10 +22,11 @@ const diagnosis = (parts: Partial<Diagnosis> = {}): Diagnosis => ({
     load('lines', { kind: 'spout', heldUp: 0.8, lag: 5000, lagPerSecond: 20 }),
     load('count', { capacity: 0.97, queued: 3000, queuedPerSecond: -5, waitMs: 2500 }),
   ],
-  threads: [{ worker: 's1:6700', thread: 1, active: 0.99, tasks: ['count[3]'] }],
+  threads: [{ worker: 's1:6700', thread: 1, active: 0.99, restarts: 0, tasks: ['count[3]'] }],
   skews: [],
   stuckCalls: [],
   oldestPending: null,
+  move: null,
   errors: [],
   lostStates: [],
   ...parts,
@@ -100,6 +101,13 @@ describe('why, on a screen', () => {
     ],
     [{ kind: 'not-reading', status: 'INACTIVE' }, '→ isobar activate words'],
     [{ kind: 'waiting', component: 'count' }, 'Raise bolt.max-in-flight'],
+    [
+      {
+        ...{ kind: 'throwing', component: 'lines', task: 1, message: 'broker 3 is away' },
+        ...{ count: 8, lastMs: 57_000 },
+      },
+      'lines[1] gives no rows, since its source throws: broker 3 is away (8 ×, last 3.0 s ago)',
+    ],
     [{ kind: 'busy', component: 'count', threadsFull: true }, 'More threads or workers'],
     [
       {
@@ -113,6 +121,44 @@ describe('why, on a screen', () => {
     ],
   ] satisfies [Diagnosis['verdict'], string][])('says of %o what it means', (verdict, expected) => {
     expect(text({ verdict })).toContain(expected);
+  });
+
+  it('says how long rows wait in what waits for its promises', () => {
+    const components = [load('call', { queued: 3532, queuedPerSecond: 114, waitMs: 41_400 })];
+    expect(text({ verdict: { kind: 'waiting', component: 'call' }, components })).toContain(
+      'call is the bottleneck: rows wait in it (3,532, 41.4 s) while its threads rest',
+    );
+    expect(
+      text({ verdict: { kind: 'waiting', component: 'call' }, components: [load('call', { waitMs: 90 })] }),
+    ).toContain('rows wait in it while its threads rest');
+  });
+
+  it('says how a call that does not return is ended', () => {
+    const call = {
+      ...{ worker: 's1:6700', thread: 0, component: 'count', task: 3 },
+      ...{ call: 'process', forMs: 9000, isBlocking: true },
+    };
+    const shown = text({ verdict: { kind: 'stuck', call } });
+    expect(shown).toContain('worker.stuck-timeout');
+    expect(shown).toContain('pid in isobar describe words');
+  });
+
+  it('tells of a move that is under way, and of threads that were started again', () => {
+    const shown = text({
+      move: { step: 'moving', tasks: 1, problems: ['call[3] finishes its rows'] },
+      threads: [{ worker: 's1:6700', thread: 0, active: 0.2, restarts: 5, tasks: [] }],
+    });
+    expect(shown).toContain('rebalance    1 task, moving; what does not move runs meanwhile');
+    expect(shown).toContain('             call[3] finishes its rows');
+    expect(shown.split('\n')).toContain('thread       s1:6700/0 is active 20 %, started again 5 ×');
+  });
+
+  it('does not wonder who holds a row that is on its way', () => {
+    const row = { component: 'lines', task: 1, row: 'position 7', heldBy: null };
+    expect(text({ oldestPending: { ...row, ageMs: 56 } }).split('\n')).toContain(
+      'oldest row   lines[1] position 7, pending for 56 ms',
+    );
+    expect(text({ oldestPending: { ...row, ageMs: 5600 } })).toContain('5.6 s; nobody knows who holds it');
   });
 
   it('is one object with the same findings as JSON', () => {

@@ -1,10 +1,12 @@
 /** A diagnosis as one screen, and as JSON. Pure. */
 import type { ComponentLoad, Diagnosis, Skew, StuckCall, TopologyDetail } from '../../api/index.js';
-import { type Column, columns, cut, duration, grouped, micros, printable, rate } from './format.js';
+import { type Column, columns, counted, cut, duration, grouped, micros, printable, rate } from './format.js';
 
 const MAX_THREADS = 3;
 const MAX_LOST = 3;
 const MAX_REASONS = 5;
+/** Of a younger row that is on its way it is no news that nobody knows who holds it. */
+const OLD_ROW_MS = 1000;
 
 export function whyLines(
   { summary, status }: TopologyDetail,
@@ -14,22 +16,34 @@ export function whyLines(
   const nowMs = summary.submittedMs + summary.uptimeMs;
   const ago = (atMs: number): string => `${duration(Math.max(0, nowMs - atMs))} ago`;
   const lines = [
-    `${printable(summary.name)} (${summary.status}): ${verdictText(diagnosis)}`,
+    `${printable(summary.name)} (${summary.status}): ${verdictText(diagnosis, nowMs)}`,
     ...adviceOf(summary.name, diagnosis).map((advice) => `  → ${advice}`),
     '',
     ...columns(diagnosis.components, COLUMNS, width),
     '',
   ];
-  for (const { worker, thread, active, tasks } of diagnosis.threads.slice(0, MAX_THREADS))
-    lines.push(`thread       ${worker}/${thread} is active ${percent(active)}: ${tasks.join(' ')}`);
+  const { move } = diagnosis;
+  if (move !== null) {
+    lines.push(
+      `rebalance    ${counted(move.tasks, 'task')}, ${move.step}; what does not move runs meanwhile`,
+    );
+    for (const problem of move.problems.slice(0, MAX_REASONS))
+      lines.push(`             ${printable(problem)}`);
+  }
+  for (const { worker, thread, active, restarts, tasks } of diagnosis.threads.slice(0, MAX_THREADS)) {
+    const again = restarts === 0 ? '' : `, started again ${grouped(restarts)} ×`;
+    const what = tasks.length === 0 ? '' : `: ${tasks.join(' ')}`;
+    lines.push(`thread       ${worker}/${thread} is active ${percent(active)}${again}${what}`);
+  }
   for (const skew of diagnosis.skews) lines.push(`skew         ${skewText(skew)}`);
   for (const call of diagnosis.stuckCalls) lines.push(`long call    ${callText(call)}`);
   const { oldestPending } = diagnosis;
   if (oldestPending !== null) {
     const { component, task, row, ageMs, heldBy } = oldestPending;
-    const holder = heldBy === null ? 'nobody knows who holds it' : `held by ${heldBy}`;
+    const unknown = ageMs < OLD_ROW_MS ? '' : '; nobody knows who holds it';
+    const holder = heldBy === null ? unknown : `; held by ${heldBy}`;
     lines.push(
-      `oldest row   ${component}[${task}] ${printable(row)}, pending for ${duration(ageMs)}; ${holder}`,
+      `oldest row   ${component}[${task}] ${printable(row)}, pending for ${duration(ageMs)}${holder}`,
     );
   }
   for (const { component, task, error, count, lastMs } of diagnosis.errors) {
@@ -54,7 +68,7 @@ export function whyJson({ summary }: TopologyDetail, diagnosis: Diagnosis): obje
     name: summary.name,
     id: summary.id,
     status: summary.status,
-    summary: verdictText(diagnosis),
+    summary: verdictText(diagnosis, summary.submittedMs + summary.uptimeMs),
     advice: adviceOf(summary.name, diagnosis),
     ...diagnosis,
     errors: diagnosis.errors.map(({ component, task, error: { code, message }, count, firstMs, lastMs }) => {
@@ -72,7 +86,7 @@ const COLUMNS: readonly Column<ComponentLoad>[] = [
   {
     title: 'WAIT',
     align: 'right',
-    cell: ({ waitMs }) => (waitMs === null ? 'no end' : waitMs === 0 ? '–' : duration(waitMs)),
+    cell: ({ waitMs }) => (waitMs === 0 ? '–' : waitText(waitMs)),
   },
   { title: 'ROWS/S', align: 'right', cell: ({ rowsPerSecond }) => rate(rowsPerSecond) },
   { title: 'P99', align: 'right', cell: ({ p99Micros }) => micros(p99Micros) },
@@ -84,7 +98,7 @@ const COLUMNS: readonly Column<ComponentLoad>[] = [
   },
 ];
 
-function verdictText({ verdict, components, windowMs }: Diagnosis): string {
+function verdictText({ verdict, components, windowMs }: Diagnosis, nowMs: number): string {
   const load = (id: string): ComponentLoad | undefined =>
     components.find(({ component }) => component === id);
   switch (verdict.kind) {
@@ -106,8 +120,16 @@ function verdictText({ verdict, components, windowMs }: Diagnosis): string {
       const { component, task, worker, share, tasks, active } = verdict;
       return `${component} is the bottleneck: one of its ${tasks} tasks, ${component}[${task}] on ${worker}, gets ${percent(share)} of its rows, and its thread is active ${percent(active)}`;
     }
-    case 'waiting':
-      return `${verdict.component} is the bottleneck: rows wait in it while its threads rest, so it waits for its promises`;
+    case 'waiting': {
+      const { queued = 0, waitMs = 0 } = load(verdict.component) ?? {};
+      const wait =
+        waitMs === null || waitMs >= OLD_ROW_MS ? ` (${grouped(queued)}, ${waitText(waitMs)})` : '';
+      return `${verdict.component} is the bottleneck: rows wait in it${wait} while its threads rest, so it waits for its promises`;
+    }
+    case 'throwing': {
+      const { component, task, message, count, lastMs } = verdict;
+      return `${component}[${task}] gives no rows, since its source throws: ${printable(message)} (${grouped(count)} ×, last ${duration(Math.max(0, nowMs - lastMs))} ago)`;
+    }
     case 'sources':
       return `nothing is held up; it does what its sources give (seen for ${duration(windowMs)})`;
   }
@@ -143,8 +165,14 @@ function adviceOf(name: string, { verdict, components, skews }: Diagnosis): read
     }
     case 'waiting':
       return [`Raise bolt.max-in-flight, give ${verdict.component} more tasks, or look at what it waits for`];
+    case 'throwing':
+      return [
+        `It is asked again and again, with pauses up to worker.restart-backoff-max, and reads on where it was. isobar logs ${name} ${verdict.component} has the place in its source`,
+      ];
     case 'stuck':
-      return [`isobar logs ${name} ${verdict.call.component}`.trimEnd()];
+      return [
+        `Nothing ends it by itself unless worker.stuck-timeout is set; kill -9 of its worker does (pid in isobar describe ${name}): another one is started, and rows are replayed. isobar logs ${name} ${verdict.call.component}`.trimEnd(),
+      ];
     case 'not-running':
       return [`isobar describe ${name}; isobar logs ${name} --level warn`];
     case 'not-reading':
@@ -167,6 +195,10 @@ function skewText(skew: Skew): string {
 function callText({ worker, thread, component, task, call, forMs, isBlocking }: StuckCall): string {
   const who = component === '' ? `thread ${worker}/${thread}` : `${component}[${task}] on ${worker}`;
   return `${who} has been ${isBlocking ? 'in' : 'waiting in'} ${call} for ${duration(forMs)}`;
+}
+
+function waitText(waitMs: number | null): string {
+  return waitMs === null ? 'no end' : duration(waitMs);
 }
 
 function percent(share: number): string {
