@@ -60,6 +60,12 @@ describe('compileSettings', () => {
     expect(mode({ 'taskmanager.load-balance.mode': 'MIN_RESOURCES' })).toBe('min-resources');
     expect(mode({ 'cluster.evenly-spread-out-slots': true })).toBe('slots');
     expect(mode({ 'cluster.evenly-spread-out-slots': 'false' })).toBe('none');
+    expect(faultsOf({ 'cluster.evenly-spread-out-slots': 'yes' })[0]).toContain(
+      'cluster.evenly-spread-out-slots: expected one of true, false, found "yes"',
+    );
+    expect(faultsOf({ 'taskmanager.load-balance.mode': 'BALANCED' })[0]).toContain(
+      'expected one of TASKS, SLOTS, NONE, MIN_RESOURCES, found "BALANCED"',
+    );
     expect(faultsOf({ 'load-balance.mode': 'TASKS' })[0]).toContain(
       'expected one of tasks, slots, none, min-resources',
     );

@@ -107,7 +107,8 @@ export function compileSettings(...layers: readonly RawSettings[]): Settings {
         alias === undefined ? raw : translated(definition, raw, alias),
         alias?.unit,
       );
-      if ('fault' in parsed) faults.push({ name: key, message: `${key}: ${parsed.fault}` });
+      if ('fault' in parsed)
+        faults.push({ name: key, message: `${key}: ${aliasFault(definition, alias, raw) ?? parsed.fault}` });
       else values[name] = parsed.value;
     }
   }
@@ -156,6 +157,18 @@ function translated({ kind }: SettingDefinition, raw: unknown, { values }: Alias
   if (kind !== 'choice' || (typeof raw !== 'string' && typeof raw !== 'boolean')) return raw;
   const text = String(raw);
   return values[text] ?? text.toLowerCase().replaceAll('_', '-');
+}
+
+/** What is expected of a choice that is given by another system's name, in that system's words; undefined: it is no choice. */
+function aliasFault(
+  { kind, choices = [] }: SettingDefinition,
+  alias: Alias | undefined,
+  raw: unknown,
+): string | undefined {
+  if (alias === undefined || kind !== 'choice') return undefined;
+  const own = Object.keys(alias.values);
+  const names = own.length > 0 ? own : choices.map((choice) => choice.toUpperCase().replaceAll('-', '_'));
+  return `expected one of ${names.join(', ')}, found ${show(raw)}`;
 }
 
 function parseSetting(

@@ -72,7 +72,7 @@ export function movesOfRound({
     const componentOf = new Map(topology.executors.map(({ range, component }) => [range[0], component]));
     const now = new Map(changed.assignment.slots.map((slot) => [slotKey(slot), slot]));
     const kept = new Set(old.filter((slot) => goesOn(slot, now.get(slotKey(slot)))).map(slotKey));
-    const whyLeft = (from: Slot, range: ExecutorRange, isPlanned: boolean): PlanRule => {
+    const whyLeft = (from: Slot, to: Slot | null, range: ExecutorRange, isPlanned: boolean): PlanRule => {
       const cause = dead.get(rangeKey(range));
       if (cause === 'gone') return 'machine-gone';
       if (cause !== undefined) return 'worker-silent';
@@ -80,14 +80,18 @@ export function movesOfRound({
       if (rebalanced.has(topology.id)) return 'rebalance';
       if ((evictors.get(topology.id) ?? []).length > 0) return 'evicted';
       if (strategy === 'isolation' && reserved.has(hosts.get(from.supervisor) ?? '')) return 'host-reserved';
-      if (strategy === 'balanced') return 'more-even';
+      if (strategy === 'balanced') {
+        const [goesOnThere, joins] = [kept.has(slotKey(from)), to !== null && kept.has(slotKey(to))];
+        if (goesOnThere === joins) return 'more-even';
+        return joins ? 'slot-given' : 'spreads-out';
+      }
       return strategy === 'default' || strategy === 'isolation' ? 'uneven-worker' : 'placed-anew';
     };
     for (const { from, to, ranges } of groupedMoves(old, changed.assignment.slots)) {
       const [first] = ranges;
       if (first === undefined) continue;
       const isPlanned = componentOf.has(first[0]);
-      const left = from === null ? null : whyLeft(from, first, isPlanned);
+      const left = from === null ? null : whyLeft(from, to, first, isPlanned);
       moves.push({
         round,
         topologyId: topology.id,

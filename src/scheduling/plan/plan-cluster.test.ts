@@ -59,6 +59,20 @@ describe('planCluster', () => {
     ]);
   });
 
+  it('says of a worker that is given up for another topology, and of one that is added later, why', () => {
+    const big = chain('big', { source: 1, map: 6 });
+    const alone = cluster(machines([3, 3]), [big]);
+    const full = running(alone, planCluster(alone, OPTIONS));
+    const both = cluster(machines([3, 3]), [full.topologies[0]!, chain('small', { other: 1 })]);
+    const plan = planCluster({ ...full, topologies: both.topologies }, OPTIONS);
+    const why = ({ moves }: ClusterPlan): string[] =>
+      moves.map(({ topologyId, left, chosen }) => `${topologyId} ${left} ${chosen}`);
+    expect(why(plan)).toEqual(['big slot-given joins-worker', 'small null least-loaded']);
+    const after = running({ ...full, topologies: both.topologies }, plan);
+    const more = planCluster(addSupervisors(after, machines([3, 3, 1]).slice(2)), OPTIONS, after);
+    expect(why(more)).toContain('big spreads-out least-loaded');
+  });
+
   it('places what a silent worker had elsewhere, with that as the reason', () => {
     const before = running(three, planCluster(three, OPTIONS));
     const slot = before.topologies[0]!.stored!.slots[0]!;

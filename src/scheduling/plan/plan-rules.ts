@@ -8,6 +8,8 @@ export const PLAN_RULES = {
   evicted: 'it made room for a topology that goes first',
   'host-reserved': 'the host is kept for an isolated topology',
   'more-even': 'moving it makes the load of machines more even, within scheduling.moves-per-round',
+  'slot-given': 'its topology has more than its share of the slots, and another one had none',
+  'spreads-out': 'its topology runs in fewer workers than it wants, and there are slots now',
   'uneven-worker': 'so many executors do not occur in the ideal distribution of the topology',
   rebalance: 'a rebalance asks for it',
   'placed-anew': 'the strategy has placed the topology anew',

@@ -158,7 +158,7 @@ describe('after any sequence of lost, added and returned machines', () => {
             const machines = slots.flatMap((count, index) =>
               count > 0 ? [[`m${index}`, count] as const] : [],
             );
-            const loads = new Map(machines.map(([id]) => [id, 0]));
+            const loads = new Map<string, number>(machines.map(([id]) => [id, 0]));
             let moves = 0;
             for (const [index, { supervisor }] of topologies
               .flatMap(({ id }) => after.get(id) ?? [])
