@@ -107,7 +107,7 @@ async function withNimbus(run: (control: Api.ControlClient) => Promise<void>): P
     await loadBuilt<typeof Base>('base/index.js');
   const { connectCoordination, openEmbeddedCoordinator } =
     await loadBuilt<typeof Coordination>('coordination/index.js');
-  const { createBlobStore, startNimbus } = await loadBuilt<typeof Nimbus>('nimbus/index.js');
+  const { createBlobStore, EventJournal, startNimbus } = await loadBuilt<typeof Nimbus>('nimbus/index.js');
   const directory = mkdtempSync(join(tmpdir(), 'isobar-lifecycle-'));
   const socketPath = join(directory, 'c.sock');
   const common = { clock: systemClock, logger: silentLogger };
@@ -129,6 +129,7 @@ async function withNimbus(run: (control: Api.ControlClient) => Promise<void>): P
     id: 'bench',
     coordination,
     blobStore: createBlobStore(join(directory, 'nimbus')),
+    journal: new EventJournal(join(directory, 'nimbus', 'events.jsonl'), silentLogger),
     settings,
     randomBytes,
   });

@@ -7,6 +7,8 @@
 import type { TappedRow, TapRequest } from '../coordination/index.js';
 import type {
   ClusterStatus,
+  EventList,
+  EventQuery,
   ClusterSummary,
   LifeResult,
   RebalanceRequest,
@@ -20,11 +22,15 @@ import type {
 } from '../nimbus/index.js';
 
 export type {
+  ClusterEvent,
+  ClusterEventKind,
   ClusterStatus,
   ClusterSummary,
   ComponentStatus,
   ComponentTotals,
   DesiredAndActual,
+  EventList,
+  EventQuery,
   LastChange,
   LifeResult,
   LifeStatus,
@@ -48,7 +54,7 @@ export type {
 } from '../nimbus/index.js';
 
 /** 1 had no version of its own and asked for less. */
-export const CONTRACT_VERSION = 2;
+export const CONTRACT_VERSION = 3;
 
 export interface PingAnswer {
   readonly nimbusId: string;
@@ -109,6 +115,7 @@ export interface ControlRequests {
   /** What a scheduling round would start from. */
   readonly picture: { readonly body: null; readonly answer: SchedulingPicture };
   readonly describe: { readonly body: string; readonly answer: TopologyDetail };
+  readonly events: { readonly body: EventQuery; readonly answer: EventList };
   /** Who holds the oldest pending row of a topology, in words; null: nobody knows. */
   readonly holder: { readonly body: string; readonly answer: string | null };
   readonly tap: { readonly body: TapQuestion; readonly answer: TapAnswer };

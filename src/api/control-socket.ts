@@ -90,6 +90,7 @@ function handlersOf(nimbus: Nimbus, supervisorSocket: (supervisorId: string) => 
     list: () => nimbus.list(),
     picture: () => nimbus.picture(),
     describe: (name) => nimbus.describe(name),
+    events: (query) => nimbus.events(query),
     holder: async (name) => findHolder(await nimbus.describe(name), supervisorSocket),
     tap: async (question) => tapRows(await nimbus.describe(question.name), question, supervisorSocket),
     config: (name) => nimbus.config(name),

@@ -3,12 +3,15 @@ export type { ClusterClient } from './cluster-client.js';
 export { clusterClient } from './cluster-client.js';
 export { clusterDirectory, clusterSocketDirectory, controlSocketPath } from './cluster-place.js';
 export type {
+  ClusterEvent,
+  ClusterEventKind,
   ClusterStatus,
   ClusterSummary,
   ComponentStatus,
   ComponentTotals,
   ControlRequests,
   DesiredAndActual,
+  EventList,
   LastChange,
   LifeResult,
   LifeStatus,

@@ -52,6 +52,7 @@ const SHAPES = {
   picture: z.unknown(),
   describe: name,
   holder: name,
+  events: z.object({ name: name.nullable(), sinceMs: z.number().nullable(), after: z.number().nullable() }),
   tap: z.object({
     name,
     component: z.string(),

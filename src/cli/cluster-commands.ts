@@ -154,7 +154,7 @@ async function messageTimeoutMs(client: ClusterClient, name: string): Promise<nu
 }
 
 /** As docs/json-output.md says. */
-function describeJson({ summary, desired, status }: TopologyDetail): object {
+function describeJson({ summary, desired, status, events }: TopologyDetail): object {
   const {
     components,
     workers,
@@ -190,5 +190,6 @@ function describeJson({ summary, desired, status }: TopologyDetail): object {
     }),
     lostStates,
     deadLetterFiles,
+    events,
   };
 }

@@ -1,12 +1,14 @@
 /** The commands that look into a running topology. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { diagnose, type TapRow } from '../api/index.js';
+import { type ClusterEvent, diagnose, type TapRow } from '../api/index.js';
 import { IsobarError, parseDurationMs } from '../base/index.js';
 import { colorsFor } from './colors.js';
 import { ClusterCaller, type ClusterSurroundings, OWN_PLACE } from './cluster-caller.js';
 import { printLogs } from './logs-command.js';
-import type { LogsFlags, ObserveActions, TapFlags, WhyFlags } from './observe-program.js';
+import { printEvents } from './events-command.js';
+import type { EventsFlags, LogsFlags, ObserveActions, TapFlags, WhyFlags } from './observe-program.js';
 import { printRows } from './tap-command.js';
+import { eventJson, eventLine } from './view/event-lines.js';
 import { rowJson, rowLine } from './view/row-lines.js';
 import { logJson, logLine } from './view/log-lines.js';
 import { whyJson, whyLines } from './view/why-lines.js';
@@ -69,6 +71,23 @@ export class ObserveCommands implements ObserveActions {
         this.#caller.answer(flags, whyJson(after, diagnosis), () =>
           whyLines(after, diagnosis, this.#caller.width),
         );
+      }),
+    );
+  }
+
+  events(name: string | undefined, flags: EventsFlags): Promise<number> {
+    const { out, environment } = this.#surroundings;
+    const colors = colorsFor(out, environment);
+    let printed = 0;
+    const print = (event: ClusterEvent): void => {
+      printed++;
+      out.write(`${flags.json === true ? JSON.stringify(eventJson(event)) : eventLine(event, colors)}\n`);
+    };
+    return this.#untilInterrupted((signal) =>
+      this.#caller.run(flags, async (client) => {
+        await printEvents(client, { name, flags }, print, signal);
+        if (printed === 0 && flags.json !== true)
+          this.#surroundings.err.write('note: nothing has happened\n');
       }),
     );
   }

@@ -15,6 +15,12 @@ export interface WhyFlags extends ClusterFlags {
   readonly window?: string;
 }
 
+export interface EventsFlags extends ClusterFlags {
+  readonly follow?: boolean;
+  readonly since?: string;
+  readonly lines?: string;
+}
+
 export interface TapFlags extends ClusterFlags {
   readonly rows?: string;
   readonly where?: string;
@@ -26,6 +32,7 @@ export interface TapFlags extends ClusterFlags {
 export interface ObserveActions {
   logs(name: string | undefined, component: string | undefined, flags: LogsFlags): Promise<number>;
   why(name: string, flags: WhyFlags): Promise<number>;
+  events(name: string | undefined, flags: EventsFlags): Promise<number>;
   tap(name: string, component: string, flags: TapFlags): Promise<number>;
 }
 
@@ -59,6 +66,16 @@ export function addObserveCommands(
   )
     .option('--window <duration>', 'how long it is watched', '3s')
     .action(async (name: string, flags: WhyFlags) => done(await actions.why(name, flags)));
+
+  add(
+    'events [name]',
+    'Say what has happened to a topology, or on the cluster: what was asked for, what moved, which workers started and died and why, machines that went and came.',
+    'isobar events word-count --since 2h\nisobar events -f',
+  )
+    .option('-f, --follow', 'go on with what happens, until Ctrl-C')
+    .option('--since <duration>', 'only what is not older, such as 30s, 10m, 2h')
+    .option('-n, --lines <count>', 'only the last ones')
+    .action(async (name: string | undefined, flags: EventsFlags) => done(await actions.events(name, flags)));
 
   add(
     'tap <name> <component>',

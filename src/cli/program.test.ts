@@ -27,7 +27,7 @@ async function parse(...words: string[]): Promise<{
         return 7;
       },
       cluster: notedCluster().actions,
-      observe: { logs: note('logs'), why: note('why'), tap: note('tap') },
+      observe: { logs: note('logs'), why: note('why'), events: note('events'), tap: note('tap') },
       plan: { plan: note('plan') },
       dev: {
         start: note('start'),

@@ -670,9 +670,9 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
         coordination.watchAcknowledged('s1', () => {
           void coordination.readAcknowledged('s1').then((ids) => (heard = ids));
         });
-        await leader.acknowledgeLastReports('s1', ['w1', 'w2']);
+        await leader.acknowledgeReports('s1', ['w1', 'w2']);
         await eventually(() => heard.join() === 'w1,w2');
-        await leader.acknowledgeLastReports('s1', ['w3']);
+        await leader.acknowledgeReports('s1', ['w3']);
         await eventually(() => heard.join() === 'w3');
         expect(await leader.readAcknowledged('another')).toEqual([]);
         await coordination.withdrawSupervisor('s1');
@@ -724,7 +724,7 @@ export function coordinationSuite({ name, create, skip = {}, skipAll }: Coordina
           () => coordination.publishHeartbeat(heartbeat('s', 1)),
           () => coordination.listHeartbeats(),
           () => coordination.readHeartbeat('s'),
-          () => coordination.acknowledgeLastReports('s', ['w']),
+          () => coordination.acknowledgeReports('s', ['w']),
           () => coordination.readAcknowledged('s'),
           () => coordination.publishWorkerLiveness(worker('w', 1)),
           () => coordination.withdrawWorkerLiveness('w'),

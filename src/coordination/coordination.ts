@@ -126,11 +126,12 @@ export interface Coordination {
   /** Names the supervisors whose heartbeats may have changed; without names it may be any. */
   watchHeartbeats(onChange: (supervisorIds?: readonly string[]) => void): StopWatching;
   /**
-   * Tells a supervisor that last reports of ended workers are kept elsewhere now, so that it may forget them. Replaces
-   * what was acknowledged before. Need not survive a crash of the coordinator: what is still there is told again.
+   * Tells a supervisor that last reports of ended workers, by their ids, and events (`workerEventId`) are kept elsewhere now, so
+   * that it may forget them. Replaces what was acknowledged before. Need not survive a crash of the coordinator: what is
+   * still there is told again.
    */
-  acknowledgeLastReports(supervisorId: string, workerIds: readonly string[]): Promise<void>;
-  /** Ids of workers as last acknowledged; none at first. */
+  acknowledgeReports(supervisorId: string, ids: readonly string[]): Promise<void>;
+  /** Ids as last acknowledged; none at first. */
   readAcknowledged(supervisorId: string): Promise<readonly string[]>;
   watchAcknowledged(supervisorId: string, onChange: () => void): StopWatching;
   /** A worker without a supervisor speaks for itself; ephemeral. */

@@ -179,6 +179,37 @@ export function quietIntervalMs(
   );
 }
 
+/** Something that happened to a worker, as its supervisor saw it. */
+export interface WorkerEvent {
+  /** Rises with each event of this supervisor, over its restarts. */
+  readonly number: number;
+  /** `worker-stopped`: it was told to, since nothing of the topology is to run there any more. `worker-died`: in any other way. */
+  readonly kind: 'worker-started' | 'worker-stopped' | 'worker-died' | 'worker-not-started';
+  readonly topologyId: string;
+  readonly port: number;
+  /** Code of an error of the table; null: there was none. */
+  readonly code: string | null;
+  /** Exit code, signal, limit, time-out: the same for all that happen for one reason. */
+  readonly reason: string;
+  /** What is said about this one; empty: nothing. */
+  readonly detail: string;
+  /** How often it has happened between these two moments, ms since the epoch. */
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+/** Events of one slot and topology with the same text here are one thing that happened again. */
+export function workerEventSort({ kind, code, reason }: WorkerEvent): string {
+  // How much memory it was differs each time.
+  return [kind, code ?? '', code === 'WORKER_MEMORY_EXCEEDED' ? '' : reason].join('\n');
+}
+
+/** By which an event is acknowledged together with last reports; ids of workers never look so. */
+export function workerEventId({ number }: Pick<WorkerEvent, 'number'>): string {
+  return `event ${number}`;
+}
+
 /** A slot as its supervisor sees it. */
 export interface SlotReport {
   readonly port: number;
@@ -189,6 +220,8 @@ export interface SlotReport {
   readonly restarts: number;
   /** Why the last worker of this slot ended, or could not be started. */
   readonly lastProblem: ErrorRecord | null;
+  /** When that was, ms since the epoch; null or not given: there was none. */
+  readonly lastProblemMs?: number | null;
   /** Until the next attempt to start a worker, when this was reported, ms; null or not given: none is waited for. */
   readonly retryInMs?: number | null;
   readonly heartbeat: WorkerHeartbeat | null;
@@ -205,7 +238,9 @@ export interface FoldedHeartbeat {
   readonly slots: readonly SlotReport[];
   /**
    * What workers that have ended had counted, one sum a component: said again and again until Nimbus has acknowledged it
-   * (`acknowledgeLastReports`), since a heartbeat that is overwritten before it is read takes with it what only it said.
+   * (`acknowledgeReports`), since a heartbeat that is overwritten before it is read takes with it what only it said.
    */
   readonly lastReports: readonly WorkerHeartbeat[];
+  /** What happened to its workers and was not acknowledged yet, as last reports; oldest first. Not given: nothing. */
+  readonly events?: readonly WorkerEvent[];
 }

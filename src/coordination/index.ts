@@ -25,12 +25,14 @@ export type {
   TaskReport,
   ThreadReport,
   ThreadState,
+  WorkerEvent,
   WorkerHeartbeat,
 } from './heartbeat.js';
-export { quietIntervalMs } from './heartbeat.js';
+export { quietIntervalMs, workerEventId, workerEventSort } from './heartbeat.js';
 export {
   areHandovers,
   arePositions,
+  areWorkerEvents,
   isSlotSearch,
   isSlotTap,
   isStateCopy,

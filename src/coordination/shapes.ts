@@ -6,7 +6,7 @@
 import type { Assignment } from '../scheduling/index.js';
 import type { StoredPosition, SupervisorRecord, TopologyRecord } from './coordination.js';
 import type { Handover } from './handover.js';
-import type { FoldedHeartbeat, WorkerHeartbeat } from './heartbeat.js';
+import type { FoldedHeartbeat, WorkerEvent, WorkerHeartbeat } from './heartbeat.js';
 import { MAX_TAP_ROWS, MAX_TAP_WINDOW_MS, MIN_TAP_WINDOW_MS, type SlotSearch, type SlotTap } from './tap.js';
 import type { StateCopy, StateFile } from './worker-link.js';
 
@@ -134,6 +134,21 @@ const FOLDED_HEARTBEAT: Fields = {
   lastReports: [WORKER_HEARTBEAT],
 };
 
+const WORKER_EVENTS: Shape = [
+  {
+    number: 'number',
+    kind: 'text',
+    topologyId: 'text',
+    port: 'number',
+    code: { orNull: 'text' },
+    reason: 'text',
+    detail: 'text',
+    count: 'number',
+    firstMs: 'number',
+    lastMs: 'number',
+  },
+];
+
 const SUPERVISOR: Fields = { id: 'text', host: 'text', ports: ['number'], startedMs: 'number' };
 
 const TOPOLOGY: Fields = {
@@ -190,7 +205,13 @@ export function isWorkerHeartbeat(value: unknown): value is WorkerHeartbeat {
 }
 
 export function isFoldedHeartbeat(value: unknown): value is FoldedHeartbeat {
-  return hasShape(value, FOLDED_HEARTBEAT);
+  if (!hasShape(value, FOLDED_HEARTBEAT)) return false;
+  const { events } = value as { readonly events?: unknown };
+  return events === undefined || areWorkerEvents(events);
+}
+
+export function areWorkerEvents(value: unknown): value is readonly WorkerEvent[] {
+  return hasShape(value, WORKER_EVENTS);
 }
 
 export function isSupervisorRecord(value: unknown): value is SupervisorRecord {

@@ -280,8 +280,8 @@ export class StoreCoordination implements Coordination {
     return this.#watchIds(HEARTBEATS_PATH, onChange);
   }
 
-  acknowledgeLastReports(supervisorId: string, workerIds: readonly string[]): Promise<void> {
-    return this.#values.put(childPath(ACKNOWLEDGED_PATH, supervisorId), workerIds, 'volatile');
+  acknowledgeReports(supervisorId: string, ids: readonly string[]): Promise<void> {
+    return this.#values.put(childPath(ACKNOWLEDGED_PATH, supervisorId), ids, 'volatile');
   }
 
   async readAcknowledged(supervisorId: string): Promise<readonly string[]> {

@@ -7,7 +7,7 @@
  * W2  What was read is older than what was written meanwhile: of two versions the higher one stands.
  * W3  Nothing is deleted from here. Forgetting a topology whose record is gone only means to stop deciding about it.
  */
-import type { Logger, Settings } from '../base/index.js';
+import type { ErrorRecord, Logger, Settings } from '../base/index.js';
 import {
   type Coordination,
   type FoldedHeartbeat,
@@ -35,6 +35,12 @@ export interface ClusterViewOptions {
   /** The cluster's settings; the first layer of every topology's. */
   readonly settings: Settings;
   readonly logger: Logger;
+  /** Wall clock, ms; not given: nobody asks since when a topology could not be loaded. */
+  wallMs?(): number;
+  /** Called with every record that is new here, and with supervisors whenever they have been read. */
+  onRecord?(record: TopologyRecord): void;
+  onSupervisors?(records: readonly SupervisorRecord[]): void;
+  onNotLoaded?(record: TopologyRecord, problem: ErrorRecord): void;
 }
 
 /** What a read has found. */
@@ -100,6 +106,13 @@ export class ClusterView {
   /** Supervisors that some topology is assigned a slot of. */
   get assignedSupervisors(): ReadonlySet<string> {
     return new Set(this.#slotsOfSupervisor.keys());
+  }
+
+  /** Names of topologies that are assigned slots of a supervisor. */
+  namesOn(supervisorId: string): readonly string[] {
+    const holds = ({ assignment }: KnownTopology): boolean =>
+      assignment?.slots.some(({ supervisor }) => supervisor === supervisorId) === true;
+    return [...this.#topologies.values()].filter(holds).map(({ record }) => record.name);
   }
 
   /** Who holds a slot, by `supervisor:port`. */
@@ -296,6 +309,7 @@ export class ClusterView {
       this.#areSupervisorsStale = true;
       throw error;
     }
+    this.#options.onSupervisors?.(this.#supervisors);
     return placesText(this.#supervisors) !== before;
   }
 
@@ -308,8 +322,11 @@ export class ClusterView {
     const before = known.loadProblem?.message;
     await known.load(blobStore, settings);
     const problem = known.loadProblem;
+    if (problem === undefined) known.loadProblemMs = null;
     if (problem === undefined || problem.message === before) return;
+    known.loadProblemMs = this.#options.wallMs?.() ?? null;
     logger.error('topology.not-loaded', { topology: known.id, code: problem.code, message: problem.message });
+    this.#options.onNotLoaded?.(known.record, problem);
   }
 
   // ── what was written, or read ──
@@ -326,6 +343,7 @@ export class ClusterView {
     entry(this.#byName, record.name).add(known);
     entry(this.#byPhase, record.phase.kind).add(known);
     this.#countBlobs(record, 1);
+    this.#options.onRecord?.(record);
     this.#noteReports(known);
     return known;
   }
@@ -337,6 +355,7 @@ export class ClusterView {
       entry(this.#byPhase, record.phase.kind).add(known);
     }
     known.setRecord(record, version);
+    this.#options.onRecord?.(record);
   }
 
   setAssignment(known: KnownTopology, assignment: Assignment): void {

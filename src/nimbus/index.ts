@@ -1,5 +1,7 @@
 export type { BlobStore } from './blob-store.js';
 export { blobHash, createBlobStore } from './blob-store.js';
+export type { ClusterEvent, ClusterEventKind, EventList, EventQuery } from './events/cluster-event.js';
+export { EventJournal } from './events/event-journal.js';
 export { StrategyThread } from './deciding/strategy-thread.js';
 export { componentNotFound } from './component-not-found.js';
 export type { Nimbus, NimbusOptions, TopologyDetail } from './nimbus.js';

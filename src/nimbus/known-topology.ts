@@ -16,6 +16,7 @@ import {
   type Assignment,
   type PendingRebalance,
   planTopology,
+  type TopologyOutcome,
   type TopologyPlan,
 } from '../scheduling/index.js';
 import { type TopologyDescription, validateDescription } from '../topology/index.js';
@@ -42,6 +43,10 @@ export class KnownTopology {
   loadProblem: ErrorRecord | undefined;
   /** Why the last round could not place it. */
   roundProblem: ErrorRecord | undefined;
+  /** Since when it is so, ms since the epoch; null: it is not. */
+  roundProblemMs: number | null = null;
+  loadProblemMs: number | null = null;
+  unplacedMs: number | null = null;
   unplacedExecutors = 0;
   unplacedReason: string | null = null;
   readonly notes: string[] = [];
@@ -134,6 +139,19 @@ export class KnownTopology {
           problems: [...(before?.problems ?? []), problemOf(event)].slice(-MAX_PROBLEMS),
         };
     }
+  }
+
+  /** What a round has come to. */
+  noteOutcome(
+    problem: ErrorRecord | undefined,
+    { unplaced, unplacedReason }: Pick<TopologyOutcome, 'unplaced' | 'unplacedReason'>,
+    wallMs: number,
+  ): void {
+    this.roundProblem = problem;
+    this.roundProblemMs = problem === undefined ? null : (this.roundProblemMs ?? wallMs);
+    this.unplacedExecutors = unplaced.length;
+    this.unplacedReason = unplacedReason;
+    this.unplacedMs = unplacedReason === null ? null : (this.unplacedMs ?? wallMs);
   }
 
   /** What its workers are started from is missing or damaged. */

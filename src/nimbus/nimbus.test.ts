@@ -358,6 +358,7 @@ describe('leadership', () => {
       id: 'n2',
       coordination: secondCoordination,
       blobStore,
+      journal: cluster.openJournal(),
       settings,
       clock: secondClock,
       logger: silentLogger,

@@ -20,6 +20,9 @@ import type { BlobStore } from './blob-store.js';
 import { ClusterView, type Report } from './cluster-view.js';
 import { Decider } from './deciding/decider.js';
 import { DueTimes } from './due-times.js';
+import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
+import { EventDesk } from './events/event-desk.js';
+import type { EventJournal } from './events/event-journal.js';
 import type { KnownTopology } from './known-topology.js';
 import { LastReportDesk } from './last-reports.js';
 import { advancePhase } from './phases.js';
@@ -60,6 +63,8 @@ export interface NimbusOptions {
   readonly id: string;
   readonly coordination: Coordination;
   readonly blobStore: BlobStore;
+  /** The history of the cluster, on this machine. */
+  readonly journal: EventJournal;
   /** The cluster's settings; the first layer of every topology's. */
   readonly settings: Settings;
   readonly clock: Clock;
@@ -77,6 +82,8 @@ export interface TopologyDetail {
   /** What a rebalance has made of it; null: it is as submitted. */
   readonly desired: DesiredState | null;
   readonly status: TopologyStatus;
+  /** The last few things that happened to it, oldest first. */
+  readonly events: readonly ClusterEvent[];
 }
 
 export interface Nimbus {
@@ -123,6 +130,8 @@ export interface Nimbus {
   picture(): Promise<SchedulingPicture>;
   /** Everything about one topology, alive or ended. @throws TOPOLOGY_NOT_ALIVE */
   describe(name: string): Promise<TopologyDetail>;
+  /** What has happened. @throws TOPOLOGY_NOT_ALIVE for a name that nothing is known of */
+  events(query: EventQuery): Promise<EventList>;
   /** Every setting of a topology, or of the cluster. @throws TOPOLOGY_NOT_ALIVE, and why it could not be loaded */
   config(name: string | null): Promise<readonly SettingValue[]>;
   /** Stops deciding. The cluster goes on as it is. */
@@ -150,6 +159,7 @@ class RunningNimbus implements Nimbus {
   readonly #requests: TopologyRequests;
   readonly #serial = new Serial();
   readonly #work = new WorkCounts();
+  readonly #events: EventDesk;
   /** Nimbus's own time, ms: as far from the epoch as the wall clock was at the start, and never jumping since. */
   readonly #epochMs: number;
   #isLeader = false;
@@ -164,6 +174,7 @@ class RunningNimbus implements Nimbus {
   readonly #lastReports: LastReportDesk;
   #mustAcknowledge = false;
   #saving: Promise<void> | undefined;
+  #savingEvents: Promise<void> | undefined;
   #savedMs = -Infinity;
 
   constructor(options: NimbusOptions) {
@@ -180,11 +191,23 @@ class RunningNimbus implements Nimbus {
       clock,
       retryMs: RETRY_MS,
     });
-    this.#view = new ClusterView({ coordination, blobStore, settings, logger });
+    this.#view = new ClusterView({
+      ...{ coordination, blobStore, settings, logger, wallMs: () => clock.wallMs() },
+      onRecord: (record) => this.#events.noteRecord(record),
+      onSupervisors: (records) => this.#events.noteSupervisors(records),
+      onNotLoaded: (record, problem) => this.#events.noteNotLoaded(record, problem),
+    });
+    this.#events = new EventDesk({
+      journal: options.journal,
+      wallMs: () => clock.wallMs(),
+      nameOf: (topologyId) => this.#view.topologies.get(topologyId)?.record.name ?? null,
+    });
     this.#lastReports = new LastReportDesk(coordination);
     this.#decider = new Decider({ settings, clock, entry: options.strategyThread });
     this.#rounds = new Rounds({
       work: this.#work,
+      events: this.#events,
+      wallMs: () => clock.wallMs(),
       coordination,
       view: this.#view,
       settings,
@@ -206,6 +229,7 @@ class RunningNimbus implements Nimbus {
       gone: () => this.#rounds.gone,
       askForRound: (topologyId) => this.#rounds.askFor(topologyId),
       onStateLost: (known) => this.#unsaved.add(known),
+      onMove: (known, event) => this.#events.noteMove(known, event),
       onStep: (name) => options.onStep?.(name),
     });
     this.#requests = new TopologyRequests({
@@ -270,6 +294,7 @@ class RunningNimbus implements Nimbus {
     this.#decider.close();
     await this.#loop.close();
     await this.#saving;
+    if (this.#isLeader) await this.#options.journal.save();
   }
 
   // ── requests ──
@@ -375,7 +400,16 @@ class RunningNimbus implements Nimbus {
       summary: topologySummary(known, this.#currentReportsOf(known.id), now),
       desired: known.record.desired ?? null,
       status: topologyStatus(known.facts(), this.#currentHeartbeats(), now.wallMs),
+      events: this.#events.lastOf(known.id),
     };
+  }
+
+  async events(query: EventQuery): Promise<EventList> {
+    await this.#untilLeading();
+    const list = this.#events.list(query);
+    // Whatever is known of those that have been removed is told; of a name that nobody had, nothing is.
+    if (query.name !== null && !this.#events.knows(query.name)) this.#requests.named(query.name);
+    return list;
   }
 
   async config(name: string | null): Promise<readonly SettingValue[]> {
@@ -469,6 +503,7 @@ class RunningNimbus implements Nimbus {
     for (const known of this.#view.inPhase('removed')) await this.#removeWhenGone(known);
     await this.#acknowledge();
     this.#save();
+    this.#saveEvents();
     const { nextMs } = this.#due;
     if (nextMs !== undefined) this.#loop.wakeIn(Math.max(1, nextMs - this.#nowMs()));
     for (const resolve of this.#leaderWaiters.splice(0)) resolve();
@@ -486,7 +521,11 @@ class RunningNimbus implements Nimbus {
     this.#due.clear();
     this.#concerned.clear();
     this.#lastReports.reset();
-    if (leads) await this.#read();
+    if (leads) {
+      this.#options.journal.reload();
+      this.#events.noteLead(this.id);
+      await this.#read();
+    }
     this.#isLeader = leads;
   }
 
@@ -499,7 +538,10 @@ class RunningNimbus implements Nimbus {
     }
     if (places) this.#rounds.askForAll();
     this.#rounds.noteHeartbeats(heartbeats);
-    this.#mustAcknowledge ||= heartbeats.some(({ lastReports }) => lastReports.length > 0);
+    this.#events.noteHeartbeats(heartbeats);
+    this.#mustAcknowledge ||= heartbeats.some(
+      ({ lastReports, events = [] }) => lastReports.length > 0 || events.length > 0,
+    );
     for (const id of reported) this.#concerned.add(id);
     for (const id of new Set([...reported, ...topologies])) {
       const known = this.#view.topologies.get(id);
@@ -637,7 +679,20 @@ class RunningNimbus implements Nimbus {
     if (!this.#mustAcknowledge) return;
     this.#mustAcknowledge = false;
     const { heartbeats, topologies } = this.#view;
-    await this.#lastReports.acknowledge(heartbeats, (topologyId) => topologies.get(topologyId));
+    const keeperOf = (topologyId: string): KnownTopology | undefined => topologies.get(topologyId);
+    await this.#lastReports.acknowledge(heartbeats, keeperOf, this.#options.journal);
+  }
+
+  /** What was told by supervisors is acknowledged once it is on disk. */
+  #saveEvents(): void {
+    const { journal } = this.#options;
+    if (this.#savingEvents !== undefined || !journal.isUnsaved) return;
+    this.#savingEvents = journal.save().finally(() => {
+      this.#savingEvents = undefined;
+      this.#mustAcknowledge = true;
+      if (journal.isUnsaved) this.#loop.wakeIn(SAVE_INTERVAL_MS);
+      else this.#loop.wake();
+    });
   }
 
   /** Writes totals that would be lost with this process, at most once a second; never in the way of a decision. */

@@ -5,7 +5,7 @@
  * strategy would find. A round about all follows when machines come or go, when slots become free that somebody waits for, and
  * periodically.
  */
-import { hasCode, type Logger, type Settings } from '../base/index.js';
+import { type ErrorRecord, hasCode, type Logger, type Settings } from '../base/index.js';
 import { type Coordination, type FoldedHeartbeat, type WorkerHeartbeat } from '../coordination/index.js';
 import {
   type Assignment,
@@ -25,11 +25,13 @@ import {
 import type { ClusterView } from './cluster-view.js';
 import type { Decider } from './deciding/decider.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
+import type { EventDesk } from './events/event-desk.js';
 import { KnownLoads } from './known-loads.js';
 import { Liveness } from './liveness.js';
 import { destinationOf } from './moves/advance-move.js';
 import { OfferedSlots } from './offered-slots.js';
 import { isPlaced, placedPart } from './placed-part.js';
+import { placementChanges } from './placement-changes.js';
 import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 import { SlotWaits } from './slot-waits.js';
 import type { WorkCounts } from './work-counts.js';
@@ -50,6 +52,9 @@ export interface RoundsOptions {
   readonly decider: Pick<Decider, 'decide'>;
   readonly logger: Logger;
   readonly work: WorkCounts;
+  readonly events: Pick<EventDesk, 'noteGone' | 'noteAssignment' | 'noteUnplaced' | 'noteNotScheduled'>;
+  /** Wall clock, ms. */
+  wallMs(): number;
   /** Nimbus's own time, ms; never jumps. */
   nowMs(): number;
   /** Another step is due in so many ms at the latest. */
@@ -71,6 +76,8 @@ export class Rounds {
   readonly #loads: KnownLoads;
   readonly #offered: OfferedSlots;
   readonly #places = new WeakMap<readonly SlotAssignment[], ReadonlyMap<number, SlotAssignment>>();
+  /** Those that the round under way holds back for what may come in a moment. */
+  readonly #held = new Set<string>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
@@ -146,7 +153,10 @@ export class Rounds {
     // Where everything is slow, the grace is too short for a worker's few requests: it may take as long as these do.
     for (let turn = 0; turn < ANNOUNCE_TURNS && newlyGone().length > 0; turn++) found = await look();
     const news = newlyGone();
-    for (const id of news) logger.warn('supervisor.gone', { supervisor: id });
+    for (const id of news) {
+      logger.warn('supervisor.gone', { supervisor: id });
+      this.#options.events.noteGone(id, view.namesOn(id));
+    }
     if (news.length > 0) this.#isAllDue = true;
     this.#gone = found.gone;
     if (found.nextCheckMs !== null)
@@ -278,6 +288,7 @@ export class Rounds {
 
   async #decide(scope: ReadonlyMap<string, KnownTopology>, isAboutAll: boolean): Promise<void> {
     const { logger } = this.#options;
+    this.#held.clear();
     const topologies = [...scope.values()].flatMap((known) =>
       known.loaded === undefined ? [] : [this.#roundTopology(known, known.loaded)],
     );
@@ -333,7 +344,10 @@ export class Rounds {
   }
 
   #hold({ loaded }: KnownTopology, need: PlacementNeed): string | null {
-    return this.#slotWaits.hold(need, loaded!.settings, this.#options.nowMs());
+    const reason = this.#slotWaits.hold(need, loaded!.settings, this.#options.nowMs());
+    const free = [...need.free.values()].reduce((sum, slots) => sum + slots.length, 0);
+    if (reason !== null && free >= need.wanted) this.#held.add(need.topologyId);
+    return reason;
   }
 
   #isKnownLack(known: KnownTopology, { unplaced, unplacedReason }: TopologyOutcome): boolean {
@@ -341,9 +355,15 @@ export class Rounds {
   }
 
   async #apply(known: KnownTopology, outcome: TopologyOutcome): Promise<void> {
-    known.roundProblem = outcome.kind === 'failed' ? outcome.error : undefined;
-    known.unplacedExecutors = outcome.unplaced.length;
-    known.unplacedReason = outcome.unplacedReason;
+    const { events } = this.#options;
+    const problem = outcome.kind === 'failed' ? outcome.error : undefined;
+    if (problem !== undefined && !isSameProblem(problem, known.roundProblem))
+      events.noteNotScheduled(known, problem);
+    // What is held back for a moment lacks nothing yet.
+    const lacks = outcome.unplaced.length > 0 && !this.#held.has(known.id);
+    if (lacks && !this.#isKnownLack(known, outcome))
+      events.noteUnplaced(known, outcome.unplaced.length, outcome.unplacedReason ?? 'no slot is free');
+    known.noteOutcome(problem, outcome, this.#options.wallMs());
     if (outcome.kind === 'changed' && this.#takesFromOthers(known, outcome.assignment)) {
       // A slot is given up by one topology before another one may have it: the next round finds it free.
       this.#waiting.add(known.id);
@@ -376,7 +396,9 @@ export class Rounds {
       return false;
     }
     view.setAssignment(known, assignment);
-    this.#options.work.noteAssignment(before, assignment);
+    const changes = placementChanges(before, assignment);
+    this.#options.work.noteAssignment(changes);
+    this.#options.events.noteAssignment(known, { before, after: assignment, changes, gone: this.#gone });
     const kept = new Set(assignment.slots.map(({ supervisor, port }) => `${supervisor}:${port}`));
     const isFreed = before?.slots.some(({ supervisor, port }) => !kept.has(`${supervisor}:${port}`)) ?? false;
     if (isFreed) {
@@ -456,6 +478,10 @@ export class Rounds {
     }
     return places;
   }
+}
+
+function isSameProblem(a: ErrorRecord, b: ErrorRecord | undefined): boolean {
+  return a.code === b?.code && a.message === b.message;
 }
 
 /** What a decision about a topology starts from, by identity. */

@@ -138,6 +138,8 @@ export interface WorkerStatus {
   readonly threads: readonly ThreadReport[];
   readonly restarts: number;
   readonly lastProblem: ErrorRecord | null;
+  /** When that was, ms since the epoch; null: there was none, or its supervisor does not say. */
+  readonly lastProblemMs: number | null;
   /** Records that its log dropped: it could not be written, or they came too fast. */
   readonly droppedLogRecords: number;
   /** Age of its last heartbeat at its supervisor when that reported it, by the wall clocks of both; null: none yet. */
@@ -282,6 +284,7 @@ function workerStatuses(
         threads: heartbeat?.threads ?? [],
         restarts: slot.restarts,
         lastProblem: slot.lastProblem,
+        lastProblemMs: slot.lastProblemMs ?? null,
         droppedLogRecords: heartbeat?.droppedLogRecords ?? 0,
         heartbeatAgeMs:
           heartbeat === null || slot.heartbeatMs === null ? null : Math.max(0, wallMs - slot.heartbeatMs),
@@ -307,6 +310,7 @@ function workerStatuses(
       threads: [],
       restarts: 0,
       lastProblem: null,
+      lastProblemMs: null,
       droppedLogRecords: 0,
       heartbeatAgeMs: null,
     });

@@ -33,7 +33,12 @@ export interface TopologySummary {
   /** Time until it is rebalanced or removed, ms; null: it waits for nothing. */
   readonly waitLeftMs: number | null;
   /** What keeps it from running as it should, worst first. */
-  readonly problem: Pick<ErrorRecord, 'code' | 'message'> | null;
+  readonly problem: SummaryProblem | null;
+}
+
+export interface SummaryProblem extends Pick<ErrorRecord, 'code' | 'message'> {
+  /** Since when it is so, or when it was seen last, ms since the epoch; null: nobody knows. */
+  readonly atMs: number | null;
 }
 
 export interface ClusterSummary {
@@ -104,17 +109,21 @@ function hasConverged(version: number, reports: readonly Report[]): boolean {
 }
 
 function problemOf(known: KnownTopology, reports: readonly Report[]): TopologySummary['problem'] {
-  const { phase } = known.record;
-  const problem =
-    (phase.kind === 'failed' ? phase.error : undefined) ?? known.loadProblem ?? known.roundProblem;
-  if (problem !== undefined) return { code: problem.code, message: problem.message };
+  const { phase, phaseSinceMs } = known.record;
+  if (phase.kind === 'failed') return problemAt(phase.error, phaseSinceMs ?? null);
+  if (known.loadProblem !== undefined) return problemAt(known.loadProblem, known.loadProblemMs);
+  if (known.roundProblem !== undefined) return problemAt(known.roundProblem, known.roundProblemMs);
   if (isTerminal(phase)) return null;
   if (known.unplacedReason !== null) {
-    return { code: 'NO_FREE_SLOT', message: known.unplacedReason };
+    return { code: 'NO_FREE_SLOT', message: known.unplacedReason, atMs: known.unplacedMs };
   }
   for (const { slot } of reports) {
     const isDown = slot.topologyId === known.id && slot.state !== 'running' && slot.lastProblem !== null;
-    if (isDown) return { code: slot.lastProblem.code, message: slot.lastProblem.message };
+    if (isDown) return problemAt(slot.lastProblem, slot.lastProblemMs ?? null);
   }
   return null;
+}
+
+function problemAt({ code, message }: ErrorRecord, atMs: number | null): SummaryProblem {
+  return { code, message, atMs };
 }

@@ -159,7 +159,7 @@ class Cluster {
         this.#canWrite = true;
         return;
       case 'acknowledge':
-        return this.#desk.acknowledge(this.#view.all, () => this.#known);
+        return this.#desk.acknowledge(this.#view.all, () => this.#known, { keeps: () => false });
       case 'nimbus-dies':
         this.#view = new HeartbeatView(this.#coordination());
         this.#known = new KnownTopology({ value: RECORD, version: 0 });
@@ -291,7 +291,7 @@ class Cluster {
     return {
       listHeartbeats: async () => [...this.#nodes.values()],
       readHeartbeat: async (id) => this.#nodes.get(id),
-      acknowledgeLastReports: async (supervisor, workerIds) => {
+      acknowledgeReports: async (supervisor, workerIds) => {
         this.#acknowledged.set(supervisor, workerIds);
       },
       readTopology: async () => ({ value: RECORD, version: 0 }),

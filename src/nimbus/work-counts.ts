@@ -1,6 +1,5 @@
 /** What this Nimbus has decided since it started: counts for operators, which only rise. */
-import type { Assignment } from '../scheduling/index.js';
-import { placementChanges } from './placement-changes.js';
+import type { PlacementChanges } from './placement-changes.js';
 
 export interface NimbusCounts {
   /** Scheduling rounds, and the time that they took, ms. */
@@ -26,8 +25,7 @@ export class WorkCounts {
     this.#counts = { ...this.#counts, rounds: rounds + 1, roundMs: roundMs + tookMs };
   }
 
-  noteAssignment(before: Assignment | undefined, after: Assignment): void {
-    const { moves, startedWorkers } = placementChanges(before, after);
+  noteAssignment({ moves, startedWorkers }: PlacementChanges): void {
     const moved = moves.reduce(
       (sum, { from, to, firstTask, lastTask }) =>
         from === null || to === null ? sum : sum + lastTask - firstTask + 1,

@@ -54,7 +54,7 @@ export async function recoverWorkers(options: {
   clock: Clock;
   logger: Logger;
   /** Of each worker that has ended meanwhile. */
-  onGone: (workerId: string, launchFile: string) => void;
+  onGone: (record: LaunchRecord) => void;
 }): Promise<readonly FoundWorker[]> {
   const { records, workersDirectory, clock, logger, onGone } = options;
   const strays: ProcessIdentity[] = [];
@@ -78,9 +78,9 @@ export async function recoverWorkers(options: {
   }
   for (const stray of strays) logger.warn('worker.stray', { pid: stray.pid });
   await endAll(strays, clock);
-  for (const { port, workerId, launchFile } of records.readAll()) {
-    if (kept.get(port)?.worker.workerId !== workerId) onGone(workerId, launchFile);
-    if (!kept.has(port)) records.remove(port);
+  for (const record of records.readAll()) {
+    if (kept.get(record.port)?.worker.workerId !== record.workerId) onGone(record);
+    if (!kept.has(record.port)) records.remove(record.port);
   }
   return [...kept.values()];
 }

@@ -29,6 +29,7 @@ import {
   type SlotWorker,
   type StopReason,
 } from './slot-plan.js';
+import type { WorkerNews } from './worker-events.js';
 import { killWorkerGroup, lastLines, terminateWorker, type ProcessExit } from './worker-processes.js';
 
 const END_POLL_MS = 10;
@@ -62,6 +63,8 @@ export interface SlotOptions {
   prepare(topologyId: string, signal: AbortSignal): Promise<PreparedLaunch>;
   /** The worker is gone; `heard`: the last heartbeat of it. */
   keepLastReport(worker: SlotWorker, heard: WorkerHeartbeat | null): void;
+  /** Something that the history of the topology should know. */
+  note(news: WorkerNews): void;
   /** The worker is gone: its launch record is of no use any more. */
   forget(worker: SlotWorker): void;
   /** The state, the problem or the worker of this slot has changed. */
@@ -96,6 +99,11 @@ export class Slot {
   #heartbeat: WorkerHeartbeat | null = null;
   #heartbeatMs: number | null = null;
   #lastProblem: ErrorRecord | null = null;
+  #lastProblemMs: number | null = null;
+  /** Why the worker is being stopped, if not because nothing is to run here any more. */
+  #stopWhy = '';
+  /** The worker that has been found running, so that it did not start now. */
+  #adopted: SlotWorker | undefined;
   #restarts = 0;
   /** Highest generation launched or seen here, by topology. */
   readonly #generations = new Map<string, number>();
@@ -127,6 +135,7 @@ export class Slot {
   /** Makes a process that runs already this slot's worker. */
   adopt(worker: SlotWorker, outputPath?: string): void {
     this.#noteGeneration(worker);
+    this.#adopted = worker;
     this.#dispatch({ kind: 'adopted', worker });
     if (this.worker !== worker) return;
     this.#watched = { worker, outputPath, exited: undefined };
@@ -197,7 +206,8 @@ export class Slot {
       code: problem.code,
       message: problem.message,
     });
-    this.#lastProblem = problem;
+    this.#setProblem(problem);
+    this.#stopWhy = problem.message;
     this.#dispatch({ kind: 'unusable', workerId: worker.workerId });
   }
 
@@ -205,7 +215,8 @@ export class Slot {
   tooLarge(worker: SlotWorker, why: string): void {
     const { kind } = this.#state;
     if (this.worker !== worker || (kind !== 'starting' && kind !== 'running')) return;
-    this.#lastProblem = this.#problem('WORKER_MEMORY_EXCEEDED', worker, why);
+    this.#setProblem(this.#problem('WORKER_MEMORY_EXCEEDED', worker, why));
+    this.#stopWhy = why;
     this.#logger.warn('worker.too-large', { worker: worker.workerId, why });
     this.#dispatch({ kind: 'too-large', workerId: worker.workerId });
   }
@@ -227,6 +238,7 @@ export class Slot {
       pid: worker?.process.pid ?? null,
       restarts: this.#restarts,
       lastProblem: this.#lastProblem,
+      lastProblemMs: this.#lastProblemMs,
       retryInMs: this.#retryInMs(),
       heartbeat: this.#heartbeat,
       heartbeatMs: this.#heartbeatMs,
@@ -267,6 +279,7 @@ export class Slot {
     if (topologyOf(before) !== topologyOf(state)) {
       this.#restarts = 0;
       this.#lastProblem = null;
+      this.#lastProblemMs = null;
     }
     if (workerOf(state) === undefined) this.#release();
     for (const action of actions) this.#act(action);
@@ -278,7 +291,25 @@ export class Slot {
       topology: topologyOf(state) ?? topologyOf(before),
       worker: workerOf(state)?.workerId,
     });
+    const { worker } = this;
+    if (before.kind === 'starting' && state.kind === 'running' && worker !== this.#adopted)
+      this.#note('worker-started', worker!, null, 'started', `pid ${worker!.process.pid}`);
     this.#options.onChange();
+  }
+
+  #setProblem(problem: ErrorRecord): void {
+    this.#lastProblem = problem;
+    this.#lastProblemMs = Math.floor(this.#options.clock.wallMs());
+  }
+
+  #note(
+    kind: WorkerNews['kind'],
+    { topologyId }: Pick<SlotWorker, 'topologyId'>,
+    code: string | null,
+    reason: string,
+    detail = '',
+  ): void {
+    this.#options.note({ kind, topologyId, port: this.port, code, reason, detail });
   }
 
   #schedule(): void {
@@ -362,7 +393,9 @@ export class Slot {
 
   #fail(event: string, error: unknown, topologyId: string | undefined): void {
     const problem = toErrorRecord(error);
-    this.#lastProblem = problem;
+    this.#setProblem(problem);
+    if (topologyId !== undefined)
+      this.#note('worker-not-started', { topologyId }, problem.code, problem.message);
     this.#logger.warn(event, { topology: topologyId, code: problem.code, message: problem.message });
     this.#options.onChange();
   }
@@ -373,11 +406,9 @@ export class Slot {
     this.#logger.info('worker.stopping', { worker: worker.workerId, reason });
     if (reason === 'start-timeout' || reason === 'run-timeout') {
       const limitMs = reason === 'start-timeout' ? worker.tuning.launchTimeoutMs : worker.tuning.timeoutMs;
-      this.#lastProblem = this.#problem(
-        reason === 'start-timeout' ? 'WORKER_START_FAILED' : 'WORKER_LOST',
-        worker,
-        `sent no heartbeat for ${limitMs} ms`,
-      );
+      this.#stopWhy = `sent no heartbeat for ${limitMs} ms`;
+      const code = reason === 'start-timeout' ? 'WORKER_START_FAILED' : 'WORKER_LOST';
+      this.#setProblem(this.#problem(code, worker, this.#stopWhy));
     }
     if (this.#channel === undefined) terminateWorker(worker.process);
     else this.#channel.event('stop');
@@ -421,10 +452,15 @@ export class Slot {
     if (this.#state.kind === 'starting' || this.#state.kind === 'running') {
       this.#restarts++;
       const code = this.#state.kind === 'starting' ? 'WORKER_START_FAILED' : 'WORKER_LOST';
-      this.#lastProblem = this.#problem(code, worker, describeExit(how), outputPath);
+      this.#setProblem(this.#problem(code, worker, describeExit(how), outputPath));
+      const said = outputPath === undefined ? '' : lastLines(outputPath);
+      this.#note('worker-died', worker, code, describeExit(how), said.trimEnd().split('\n').at(-1));
       this.#logger.warn('worker.ended', { worker: worker.workerId, how: describeExit(how) });
     } else {
-      if (this.#state.kind === 'stopping' && this.#state.reason !== 'assignment') this.#restarts++;
+      const isAsked = this.#state.kind !== 'stopping' || this.#state.reason === 'assignment';
+      if (!isAsked) this.#restarts++;
+      if (isAsked) this.#note('worker-stopped', worker, null, 'was told to stop');
+      else this.#note('worker-died', worker, this.#lastProblem?.code ?? null, this.#stopWhy);
       this.#logger.info('worker.ended', { worker: worker.workerId, how: describeExit(how) });
     }
     this.#watched = undefined;

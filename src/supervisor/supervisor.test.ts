@@ -192,6 +192,8 @@ function events(topologyId: string, port = PORT): string {
   return readFileSync(join(root, 'supervisor', 'workers', `${topologyId}-${port}`, 'events.log'), 'utf8');
 }
 
+const GONE_MEANWHILE = 'worker-started: started,worker-died: ended while its supervisor was away';
+
 describe('a supervisor', () => {
   it('starts what is assigned and publishes one heartbeat for all its workers', async () => {
     await submit('words', 'good');
@@ -303,6 +305,15 @@ describe('a supervisor', () => {
     const report = await until('three crashes', () => slot().restarts >= 3 && slot());
     expect(report.lastProblem?.code).toBe('WORKER_START_FAILED');
     expect(report.lastProblem?.message).toMatch(/exit code 3.*\n.*first line\nthe reason of the crash/s);
+    expect(report.lastProblemMs).toBeGreaterThan(0);
+    const events = await until('three events', async () => {
+      const told = (await coordination.readHeartbeat('s1'))?.events ?? [];
+      return told.length >= 3 && told;
+    });
+    expect(events[0]).toMatchObject({
+      ...{ kind: 'worker-died', topologyId: 'words', port: PORT, code: 'WORKER_START_FAILED', count: 1 },
+      ...{ reason: 'ended with exit code 3', detail: 'the reason of the crash' },
+    });
     const outputs = readdirSync(join(root, 'supervisor', 'workers', `words-${PORT}`)).filter((name) =>
       name.startsWith('output.log'),
     );
@@ -343,7 +354,7 @@ describe('a supervisor', () => {
     await supervisor?.close();
     await start();
     await until('the same again', async () => (await lastReports())[0]?.workerId === workerId);
-    await coordination.acknowledgeLastReports('s1', ['another', workerId ?? '']);
+    await coordination.acknowledgeReports('s1', ['another', workerId ?? '']);
     await until('nothing more of it', async () => (await lastReports()).length === 0);
     await supervisor?.close();
     await start();
@@ -364,6 +375,10 @@ describe('a supervisor', () => {
     const directory = join(root, 'supervisor', 'workers', `words-${PORT}`);
     writeFileSync(join(directory, 'last-report.json'), JSON.stringify(heartbeat));
     await start();
+    await until('what happened, until Nimbus keeps it', async () => {
+      const told = (await coordination.readHeartbeat('s1'))?.events ?? [];
+      return told.map(({ kind, reason }) => `${kind}: ${reason}`).join() === GONE_MEANWHILE;
+    });
     await until('the report', async () =>
       (await coordination.readHeartbeat('s1'))?.lastReports.some(
         ({ workerId, sequence }) => workerId === report.workerId && sequence === 77,

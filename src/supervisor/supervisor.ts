@@ -8,6 +8,7 @@
  *     directory/workers/TOPOLOGY-PORT/           launch files, output.log, the worker's own files
  *     directory/code/HASHES/                     localised code
  *     directory/last-reports/HASH.json           what ended workers had counted, until Nimbus keeps it
+ *     directory/worker-events.json               what happened to workers, until Nimbus keeps it
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -39,6 +40,7 @@ import { PositionFold } from './position-fold.js';
 import { recoverWorkers, tuningOf } from './recovery.js';
 import { Slot } from './slot.js';
 import { workerOf, type Desired, type SlotLimits } from './slot-plan.js';
+import { WorkerEvents, type WorkerNews } from './worker-events.js';
 import { WorkerLauncher } from './worker-launcher.js';
 import { serveWorkers } from './worker-server.js';
 
@@ -115,6 +117,7 @@ class RunningSupervisor implements Supervisor {
     readonly lastReports: string;
   };
   readonly #lastReports: LastReports;
+  readonly #events: WorkerEvents;
   readonly #records: LaunchRecords;
   readonly #slots = new Map<number, Slot>();
   readonly #view: AssignmentView;
@@ -123,7 +126,11 @@ class RunningSupervisor implements Supervisor {
   readonly #launcher: WorkerLauncher;
   #publisher: HeartbeatPublisher | undefined;
   #sequence = 0;
-  #published: Pick<FoldedHeartbeat, 'slots' | 'lastReports'> = { slots: [], lastReports: [] };
+  #published: Required<Pick<FoldedHeartbeat, 'slots' | 'lastReports' | 'events'>> = {
+    slots: [],
+    lastReports: [],
+    events: [],
+  };
   #isStopping = false;
   #isClosed = false;
   #onSlotChange: () => void = () => undefined;
@@ -142,6 +149,7 @@ class RunningSupervisor implements Supervisor {
       lastReports: join(directory, 'last-reports'),
     };
     this.#lastReports = new LastReports(this.#directories.lastReports, this.#logger);
+    this.#events = new WorkerEvents(join(directory, 'worker-events.json'), this.#logger);
     this.#records = new LaunchRecords(this.#directories.slots);
     this.#view = new AssignmentView({
       coordination: options.coordination,
@@ -183,6 +191,7 @@ class RunningSupervisor implements Supervisor {
     const { clock, settings, coordination } = this.#options;
     this.#makeDirectories();
     this.#lastReports.open();
+    this.#events.open();
     const ports = this.#ports();
     for (const port of ports) this.#slots.set(port, this.#createSlot(port));
     const found = await recoverWorkers({
@@ -191,7 +200,12 @@ class RunningSupervisor implements Supervisor {
       ports,
       clock,
       logger: this.#logger,
-      onGone: (workerId, launchFile) => this.#lastReports.keep(workerId, launchFile, null),
+      onGone: ({ workerId, launchFile, topologyId, port }) => {
+        this.#lastReports.keep(workerId, launchFile, null);
+        const reason = 'ended while its supervisor was away';
+        const code = 'WORKER_LOST';
+        this.#note({ kind: 'worker-died', topologyId, port, code, reason, detail: '' });
+      },
     });
     for (const { worker, port, outputPath } of found) {
       this.#logger.info('worker.found', { worker: worker.workerId, port, pid: worker.process.pid });
@@ -331,6 +345,7 @@ class RunningSupervisor implements Supervisor {
       prepare: (topologyId, signal) => this.#launcher.prepare(topologyId, port, signal),
       keepLastReport: (worker, heard) =>
         this.#lastReports.keep(worker.workerId, this.#launcher.launchFileOf(worker, port), heard),
+      note: (news) => this.#note(news),
       forget: (worker) => this.#launcher.forget(worker, port),
       onChange: () => {
         this.#publisher?.soon();
@@ -338,6 +353,11 @@ class RunningSupervisor implements Supervisor {
         this.#onSlotChange();
       },
     });
+  }
+
+  #note(news: WorkerNews): void {
+    this.#events.note(news, this.#options.clock.wallMs());
+    this.#publisher?.soon();
   }
 
   #desired(port: number): Desired {
@@ -396,22 +416,25 @@ class RunningSupervisor implements Supervisor {
   async #publish(): Promise<void> {
     const slots = this.slots();
     const lastReports = this.#lastReports.all;
+    const events = this.#events.all;
     await this.#options.coordination.publishHeartbeat({
       supervisorId: this.id,
       pid: process.pid,
       sequence: ++this.#sequence,
       slots,
       lastReports,
+      ...(events.length === 0 ? {} : { events }),
     });
-    this.#published = { slots, lastReports };
+    this.#published = { slots, lastReports, events };
   }
 
   /** Something differs from what was last published, be it only that a worker has reported again. */
   #hasNews(): boolean {
-    const { slots, lastReports } = this.#published;
+    const { slots, lastReports, events } = this.#published;
     const now = this.slots();
     return (
       lastReports !== this.#lastReports.all ||
+      events !== this.#events.all ||
       slots.length !== now.length ||
       now.some((report, index) => !isSameReport(report, slots[index]!))
     );
@@ -420,7 +443,9 @@ class RunningSupervisor implements Supervisor {
   async #forgetAcknowledged(): Promise<void> {
     try {
       const acknowledged = await this.#options.coordination.readAcknowledged(this.id);
-      if (this.#lastReports.forget(acknowledged)) this.#publisher?.soon();
+      const hadReport = this.#lastReports.forget(acknowledged);
+      const hadEvent = this.#events.forget(acknowledged);
+      if (hadReport || hadEvent) this.#publisher?.soon();
     } catch (error) {
       // Read again when the coordinator is back, since every watch is called then.
       this.#logger.debug('acknowledged.not-read', { message: String(error) });

@@ -21,7 +21,7 @@ import {
   type EmbeddedCoordinator,
   openEmbeddedCoordinator,
 } from '../../src/coordination/index.js';
-import { createBlobStore, startNimbus } from '../../src/nimbus/index.js';
+import { createBlobStore, EventJournal, startNimbus } from '../../src/nimbus/index.js';
 import { described, until } from '../../src/nimbus/testing/nimbus-harness.js';
 import { startSupervisor, type Supervisor } from '../../src/supervisor/index.js';
 
@@ -105,6 +105,7 @@ async function countWrites(supervisors: number, executors: number): Promise<numb
     id: 'n1',
     coordination: await connect(),
     blobStore: createBlobStore(join(root, 'nimbus')),
+    journal: new EventJournal(join(root, 'nimbus', 'events.jsonl'), silentLogger),
     settings: SETTINGS,
     clock,
     logger: silentLogger,

@@ -3,6 +3,8 @@ import type { IsobarError } from '../../base/index.js';
 import type {
   ClusterStatus,
   ClusterSummary,
+  EventList,
+  EventQuery,
   LifeResult,
   Nimbus,
   RebalanceRequest,
@@ -25,6 +27,7 @@ export interface FakeAnswers {
   picture?: SchedulingPicture;
   describe?: TopologyDetail;
   config?: readonly SettingValue[];
+  events?: EventList;
 }
 
 export class FakeNimbus implements Nimbus {
@@ -83,6 +86,10 @@ export class FakeNimbus implements Nimbus {
 
   describe(name: string): Promise<TopologyDetail> {
     return this.#answer(this.answers.describe, 'describe', name);
+  }
+
+  events(query: EventQuery): Promise<EventList> {
+    return this.#answer(this.answers.events, 'events', query);
   }
 
   config(name: string | null): Promise<readonly SettingValue[]> {

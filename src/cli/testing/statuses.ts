@@ -52,6 +52,7 @@ export function worker(port: number, parts: Partial<WorkerStatus> = {}): WorkerS
     threads: [],
     restarts: 0,
     lastProblem: null,
+    lastProblemMs: null,
     droppedLogRecords: 0,
     heartbeatAgeMs: 0,
     ...parts,

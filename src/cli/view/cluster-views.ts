@@ -20,6 +20,7 @@ import {
   micros,
   printable,
 } from './format.js';
+import { eventLines } from './event-lines.js';
 import { lostTasks } from './lost-states.js';
 
 const MAX_MOVES = 20;
@@ -59,12 +60,18 @@ export function listLines({ topologies, atMs, slots, supervisors }: ClusterSumma
       align: 'left',
       cell: (topology) => lastChangeText(topology, atMs),
     },
-    { title: 'PROBLEM', align: 'left', cell: ({ problem }) => problem?.code ?? '' },
+    { title: 'PROBLEM', align: 'left', cell: ({ problem }) => problemText(problem, atMs) },
   ];
   return [...columns(topologies, all, width), total];
 }
 
-export function describeLines({ summary, desired, status }: TopologyDetail, width: number): string[] {
+/** `WORKER_LOST, 3.0 s ago`. */
+function problemText(problem: TopologySummary['problem'], nowMs: number): string {
+  if (problem === null) return '';
+  return problem.atMs === null ? problem.code : `${problem.code}, ${ago(problem.atMs, nowMs)}`;
+}
+
+export function describeLines({ summary, desired, status, events }: TopologyDetail, width: number): string[] {
   const nowMs = summary.submittedMs + summary.uptimeMs;
   const { totals, oldestPending } = status;
   const lines = [
@@ -84,9 +91,12 @@ export function describeLines({ summary, desired, status }: TopologyDetail, widt
     lines.push(`oldest row   ${component} ${task}: ${printable(row)}, ${duration(ageMs)}${holder}`);
   }
   if (summary.problem !== null)
-    lines.push(`problem      ${summary.problem.code}: ${printable(summary.problem.message)}`);
+    lines.push(`problem      ${problemText(summary.problem, nowMs)}: ${printable(summary.problem.message)}`);
   for (const note of status.notes) lines.push(`note         ${printable(note)}`);
-  lines.push('', ...componentLines(status, width), '', ...workerLines(status, width));
+  lines.push('', ...componentLines(status, width), '', ...workerLines(status, width, nowMs));
+  if (events.length > 0)
+    lines.push('', `Events, newest last (all: isobar events ${printable(summary.name)}):`);
+  for (const line of eventLines(events, (atMs) => ago(atMs, nowMs))) lines.push(`  ${line}`);
   const errors = status.errors.slice(-MAX_ERRORS);
   if (errors.length > 0) lines.push('', 'Errors, newest last:');
   for (const { component, task, error, count, firstMs, lastMs } of errors) {
@@ -147,7 +157,7 @@ export function latency(
   return sketch.length === 0 ? null : (sketchQuantile(sketch, quantile) ?? null);
 }
 
-function workerLines({ workers }: Status, width: number): readonly string[] {
+function workerLines({ workers }: Status, width: number, nowMs: number): readonly string[] {
   if (workers.length === 0) return ['No worker.'];
   const all: readonly Column<Status['workers'][number]>[] = [
     { title: 'WORKER', align: 'left', cell: ({ supervisorId, port }) => `${supervisorId}:${port}` },
@@ -160,8 +170,11 @@ function workerLines({ workers }: Status, width: number): readonly string[] {
     {
       title: 'LAST PROBLEM',
       align: 'left',
-      cell: ({ lastProblem }) =>
-        lastProblem === null ? '' : `${lastProblem.code}: ${printable(lastProblem.message)}`,
+      cell: ({ lastProblem, lastProblemMs }) => {
+        if (lastProblem === null) return '';
+        const when = lastProblemMs === null ? '' : `${ago(lastProblemMs, nowMs)}: `;
+        return `${when}${lastProblem.code}: ${printable(lastProblem.message)}`;
+      },
     },
   ];
   return columns(workers, all, width);

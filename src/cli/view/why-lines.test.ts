@@ -8,6 +8,7 @@ const detail = {
   summary: { id: 'words-1-99', name: 'words', status: 'ACTIVE', submittedMs: 0, uptimeMs: 60_000 },
   desired: null,
   status: topology(),
+  events: [],
 } as unknown as TopologyDetail;
 
 const load = (component: string, parts: Partial<ComponentLoad> = {}): ComponentLoad => ({

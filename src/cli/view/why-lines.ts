@@ -1,5 +1,6 @@
 /** A diagnosis as one screen, and as JSON. Pure. */
 import type { ComponentLoad, Diagnosis, Skew, StuckCall, TopologyDetail } from '../../api/index.js';
+import { eventLines } from './event-lines.js';
 import { type Column, columns, counted, cut, duration, grouped, micros, printable, rate } from './format.js';
 
 const MAX_THREADS = 3;
@@ -9,7 +10,7 @@ const MAX_REASONS = 5;
 const OLD_ROW_MS = 1000;
 
 export function whyLines(
-  { summary, status }: TopologyDetail,
+  { summary, status, events }: TopologyDetail,
   diagnosis: Diagnosis,
   width: number,
 ): readonly string[] {
@@ -58,11 +59,12 @@ export function whyLines(
     lines.push(`lost state   and ${grouped(diagnosis.lostStates.length - MAX_LOST)} more before`);
   if (status.deadLetterFiles.length > 0)
     lines.push(`dead letters ${grouped(status.totals.deadLetters)}; isobar describe names their files`);
+  for (const line of eventLines(events, ago)) lines.push(`event        ${line}`);
   return lines.map((line) => cut(line, Math.max(40, width)));
 }
 
 /** As docs/json-output.md says. */
-export function whyJson({ summary }: TopologyDetail, diagnosis: Diagnosis): object {
+export function whyJson({ summary, events }: TopologyDetail, diagnosis: Diagnosis): object {
   return {
     type: 'why',
     name: summary.name,
@@ -74,6 +76,7 @@ export function whyJson({ summary }: TopologyDetail, diagnosis: Diagnosis): obje
     errors: diagnosis.errors.map(({ component, task, error: { code, message }, count, firstMs, lastMs }) => {
       return { component, task, code, message, count, firstMs, lastMs };
     }),
+    events,
   };
 }
 

@@ -1,8 +1,9 @@
 /** Nimbus as a daemon: connected to the coordinator, with its blobs, answering commands at the control socket. */
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { serveControl, serveMetrics } from '../../api/index.js';
 import { Shutdown } from '../../base/index.js';
-import { createBlobStore, startNimbus } from '../../nimbus/index.js';
+import { createBlobStore, EventJournal, startNimbus } from '../../nimbus/index.js';
 import { connectPatiently } from './connect-patiently.js';
 import type { Daemon, DaemonSurroundings } from './daemon.js';
 
@@ -31,6 +32,7 @@ export async function startNimbusDaemon(options: NimbusDaemonOptions): Promise<N
       id: `nimbus-${process.pid}`,
       coordination,
       blobStore: createBlobStore(blobDirectory),
+      journal: new EventJournal(join(blobDirectory, 'events.jsonl'), logger),
       settings,
       clock,
       logger,

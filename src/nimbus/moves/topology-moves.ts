@@ -42,6 +42,8 @@ export interface TopologyMovesOptions {
   askForRound(topologyId: string): void;
   /** Its totals have to be stored. */
   onStateLost(known: KnownTopology): void;
+  /** Something of a move is worth telling. */
+  onMove(known: KnownTopology, event: MoveEvent): void;
   /** Called before each step that is carried out; for tests of crashes in between. */
   onStep?(name: string): void;
 }
@@ -160,6 +162,7 @@ export class TopologyMoves {
     for (const event of events) {
       logger[isBad(event) ? 'warn' : 'info'](`move.${event.kind}`, { topology: known.id, ...event });
       known.noteMove(event);
+      this.#options.onMove(known, event);
     }
     if (!wasSettled && isSettled(assignment)) this.#options.askForRound(known.id);
     return true;

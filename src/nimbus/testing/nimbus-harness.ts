@@ -27,6 +27,7 @@ import {
 } from '../../coordination/index.js';
 import type { Assignment, SlotAssignment } from '../../scheduling/index.js';
 import { type BlobStore, createBlobStore } from '../blob-store.js';
+import { EventJournal } from '../events/event-journal.js';
 import { isSettled } from '../moves/advance-move.js';
 import { type Nimbus, startNimbus } from '../nimbus.js';
 
@@ -162,12 +163,17 @@ export class NimbusHarness {
       id: 'n1',
       coordination,
       blobStore,
+      journal: this.openJournal(),
       settings: this.settings,
       clock,
       logger: silentLogger,
       randomBytes,
       strategyThread: STRATEGY_THREAD,
     });
+  }
+
+  openJournal(): EventJournal {
+    return new EventJournal(join(this.#root, 'nimbus', 'events.jsonl'), silentLogger);
   }
 
   /** As after `kill -9` and a new start: another process with another session. */
