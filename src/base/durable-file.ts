@@ -5,12 +5,16 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+
+/** What `writeDurableFile` calls a file before it is in its place. */
+const UNFINISHED = /^\..+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
 
 /**
  * Writes a file beside its place, flushes it to disk and moves it there. Synchronous: the caller must know that it is
@@ -35,6 +39,18 @@ export function writeDurableFile(path: string, content: string | Uint8Array, mod
     throw error;
   }
   flushDirectory(directory);
+}
+
+/** Removes what writers that were killed have left beside their files in this directory. Nobody may be writing there. */
+export function removeUnfinished(directory: string): void {
+  let names: string[];
+  try {
+    names = readdirSync(directory);
+  } catch {
+    // Not there, or unreadable: whoever writes next says so.
+    return;
+  }
+  for (const name of names) if (UNFINISHED.test(name)) rmSync(join(directory, name), { force: true });
 }
 
 /** The content of a JSON file; undefined if it is missing, unreadable or not JSON. */

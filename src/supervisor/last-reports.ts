@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readJsonFile, writeDurableFile, type Logger } from '../base/index.js';
+import { readJsonFile, removeUnfinished, writeDurableFile, type Logger } from '../base/index.js';
 import {
   isWorkerHeartbeat,
   LAST_REPORT_FILE,
@@ -33,6 +33,8 @@ export class LastReports {
   /** Reads what an earlier supervisor of this directory has kept. */
   open(): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    // One of these may hold a whole report: it would be said anew after every restart, as nothing acknowledges it.
+    removeUnfinished(this.#directory);
     const found = readdirSync(this.#directory)
       .map((name) => readJsonFile(join(this.#directory, name)))
       .filter((value) => isWorkerHeartbeat(value))

@@ -6,7 +6,13 @@
  * supervisor killed in between finds the process by its launch file, which is its argument. A damaged record counts as
  * absent, and one of an earlier boot of the machine as one without a process.
  */
-import { bootId, type ProcessIdentity, readJsonFile, writeDurableFile } from '../base/index.js';
+import {
+  bootId,
+  type ProcessIdentity,
+  readJsonFile,
+  removeUnfinished,
+  writeDurableFile,
+} from '../base/index.js';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -40,6 +46,11 @@ export class LaunchRecords {
 
   remove(port: number): void {
     rmSync(this.#path(port), { force: true });
+  }
+
+  /** Removes what an earlier supervisor was killed in the middle of writing. */
+  tidy(): void {
+    removeUnfinished(this.#directory);
   }
 
   /** All records that can be read. */

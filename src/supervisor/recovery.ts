@@ -3,6 +3,7 @@
  * files in the command lines of processes. Of several for one slot the newest is kept; the others are ended, and
  * verified gone, before anything is started.
  */
+import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   compileSettings,
@@ -13,6 +14,7 @@ import {
   isSameProcessAlive,
   type ProcessIdentity,
   readJsonFile,
+  removeUnfinished,
 } from '../base/index.js';
 import type { WorkerLaunch } from '../coordination/index.js';
 import { isLaunchFileBelow } from './leftovers.js';
@@ -57,6 +59,7 @@ export async function recoverWorkers(options: {
   onGone: (record: LaunchRecord) => void;
 }): Promise<readonly FoundWorker[]> {
   const { records, workersDirectory, clock, logger, onGone } = options;
+  records.tidy();
   const strays: ProcessIdentity[] = [];
   const found = new Map<number, FoundWorker>();
   for (const record of records.readAll()) {
@@ -79,7 +82,12 @@ export async function recoverWorkers(options: {
   for (const stray of strays) logger.warn('worker.stray', { pid: stray.pid });
   await endAll(strays, clock);
   for (const record of records.readAll()) {
-    if (kept.get(record.port)?.worker.workerId !== record.workerId) onGone(record);
+    if (kept.get(record.port)?.worker.workerId !== record.workerId) {
+      onGone(record);
+      // It names the topology's secret; and nobody else would remove it.
+      rmSync(record.launchFile, { force: true });
+      removeUnfinished(dirname(record.launchFile));
+    }
     if (!kept.has(record.port)) records.remove(record.port);
   }
   return [...kept.values()];

@@ -103,8 +103,9 @@ export class WorkerLauncher {
 
   /** Removes record and launch file of a worker that is gone; its logs stay. */
   forget({ workerId, topologyId }: SlotWorker, port: number): void {
-    this.#options.records.remove(port);
+    // The record last: by it a successor finds what is left to remove.
     rmSync(this.#launchFile(topologyId, port, workerId), { force: true });
+    this.#options.records.remove(port);
     this.pruneCode(workerId);
   }
 
@@ -208,7 +209,7 @@ export class WorkerLauncher {
     const { workersDirectory } = this.#options;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(directory)) {
-      if (name.startsWith('launch-')) rmSync(join(directory, name), { force: true });
+      if (/^\.?launch-/u.test(name)) rmSync(join(directory, name), { force: true });
     }
     const used = new Set([directory]);
     for (const { worker, port } of this.#options.workers()) {
