@@ -1,10 +1,12 @@
+import { EventEmitter } from 'node:events';
 import { mkdtempSync, statSync, existsSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { serialize } from 'node:v8';
-import { type Channel, connectChannel, type ChannelHandlers } from './channel.js';
+import { serialize, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Channel, connectChannel, type ChannelHandlers } from './channel.js';
 import { serveChannels, type ChannelServer } from './channel-server.js';
 import { hasCode, IsobarError } from './errors.js';
 import { silentLogger } from './logger.js';
@@ -259,5 +261,29 @@ describe('Channel', () => {
     expect(closed.size).toBeLessThan(clients.length);
     expect(total()).toBeLessThan(330 * 1024 * 1024);
     for (const client of clients) client.destroy();
+  });
+
+  it('takes little more memory than its bytes for a message that comes in crumbs', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const socket = Object.assign(new EventEmitter(), { destroyed: false, writableLength: 0 });
+    const events: unknown[] = [];
+    // Of a socket, only what a channel uses to read.
+    const channel = new Channel(socket as unknown as net.Socket, {
+      onEvent: (_name, body) => events.push(body),
+    });
+    const body = 'x'.repeat(300_000);
+    const bytes = messageBytes({ kind: 'event', name: 'e', body });
+    const last = bytes.length - 1;
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let at = 0; at < last; at++) socket.emit('data', Buffer.from([bytes[at]!]));
+    collect();
+    const heldBytes = process.memoryUsage().heapUsed - before;
+    expect(channel.heldBytes).toBe(last);
+    socket.emit('data', bytes.subarray(last));
+    expect(events).toEqual([body]);
+    // Each crumb by itself takes some hundred bytes.
+    expect(heldBytes).toBeLessThan(10_000_000);
   });
 });

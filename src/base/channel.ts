@@ -22,6 +22,9 @@ export const MAX_MESSAGE_BYTES = 256 * 1024 * 1024;
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** What one client may hold before the sum of all is looked at. */
 const CHECKED_BYTES = 64 * 1024;
+/** Of a message that comes in pieces smaller than this, so many are joined: each takes far more memory than its bytes. */
+const SMALL_BYTES = 4096;
+const SMALL_PIECES = 1024;
 /** Unread bytes and open requests of one client above which a server reads no more from it. */
 const PAUSE_UNREAD_BYTES = 1024 * 1024;
 const PAUSE_OPEN_REQUESTS = 64;
@@ -77,6 +80,8 @@ export class Channel {
   #nextId = 1;
   #received: Buffer[] = [];
   #receivedBytes = 0;
+  /** How many of the last pieces are small. */
+  #smallPieces = 0;
   #openRequests = 0;
   #paused = false;
   #closed = false;
@@ -198,7 +203,9 @@ export class Channel {
   #onData(chunk: Buffer): void {
     this.#received.push(chunk);
     this.#receivedBytes += chunk.length;
+    this.#smallPieces = chunk.length < SMALL_BYTES ? this.#smallPieces + 1 : 0;
     this.#read();
+    if (this.#smallPieces >= SMALL_PIECES) this.#joinSmallPieces();
     if (this.#receivedBytes > CHECKED_BYTES) this.#server?.bound();
   }
 
@@ -238,6 +245,12 @@ export class Channel {
     this.#paused = false;
     this.#socket.resume();
     this.#read();
+  }
+
+  #joinSmallPieces(): void {
+    const small = this.#received.splice(-this.#smallPieces);
+    if (small.length > 0) this.#received.push(Buffer.concat(small));
+    this.#smallPieces = 0;
   }
 
   /** Makes the first chunk hold at least `bytes` bytes and returns it. */

@@ -348,8 +348,9 @@ function componentStatuses(
     executorCounts.set(component, (executorCounts.get(component) ?? 0) + 1);
   }
   const sums = new Map(totals.components().map((component) => [component.component, component]));
+  const numbersOf = new Map(plan?.tasks.map((numbers) => [numbers.component, numbers]));
   return (description?.components ?? []).map(({ id, kind }): ComponentStatus => {
-    const numbers = plan?.tasks.find(({ component }) => component === id);
+    const numbers = numbersOf.get(id);
     const perTask: TaskReport[] = [];
     for (let task = numbers?.first ?? 1; task <= (numbers?.last ?? 0); task++) {
       const report = tasks.get(task);
