@@ -359,6 +359,18 @@ export const ERROR_TABLE = {
     action: 'Nothing: it is started again; the message names the log that may say why.',
     retryable: true,
   },
+  WORKER_SILENT: {
+    when: 'A worker process is there, and nothing has been heard of it for several heartbeats: it stands still, or its supervisor does.',
+    action:
+      'Look at the process (its pid is in `isobar describe NAME`): stopped, or without processor time? After topology.worker-timeout it is replaced.',
+    retryable: true,
+  },
+  THREAD_STUCK: {
+    when: 'An executor thread has been inside one call of user code for longer than worker.stuck-warning.',
+    action:
+      'See `isobar why NAME`. Set worker.stuck-timeout to have such threads ended, or end the worker process: it is started again, and rows are replayed.',
+    retryable: true,
+  },
   WORKER_MEMORY_EXCEEDED: {
     when: 'A worker took more memory than its executors have asked for, and more than the machine could spare; it was stopped and is started again.',
     action:

@@ -423,6 +423,18 @@ describe('a machine that goes', () => {
 });
 
 describe('a list', () => {
+  it('counts workers as running that are ready, and says of a silent one that it is', async () => {
+    const assignment = await running();
+    const listed = async () => (await cluster.nimbus.list()).topologies[0]!;
+    cluster.clock.advance(20_000);
+    expect(await listed()).toMatchObject({ workers: { actual: 2 }, problem: { code: 'WORKER_SILENT' } });
+    await cluster.report('s1', [assignment]);
+    await until('the report', async () => (await listed()).problem === null);
+    await cluster.report('s1', [assignment], () => ({}), { suffix: '', generation: 1, isReady: false });
+    await until('the other report', async () => (await listed()).workers.actual === 0);
+    expect(await listed()).toMatchObject({ workers: { desired: 2 }, executors: { desired: 6, actual: 0 } });
+  });
+
   it('shows what is wanted and what there is, with the last change', async () => {
     const assignment = await running();
     const { topologies, slots, supervisors } = await cluster.nimbus.list();

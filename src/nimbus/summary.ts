@@ -4,8 +4,9 @@ import { isTerminal, type TopologyRecord } from '../coordination/index.js';
 import type { Report } from './cluster-view.js';
 import type { KnownTopology } from './known-topology.js';
 import { type LifeStatus, lifeTimer, statusOf } from './status-machine.js';
+import { heartbeatOf, workerTrouble } from './worker-trouble.js';
 
-/** How many are wanted, and how many run. */
+/** How many are wanted, and how many run: workers that are ready, and executors in them. */
 export interface DesiredAndActual {
   readonly desired: number;
   readonly actual: number;
@@ -59,13 +60,15 @@ export function topologySummary(
   const { record, loaded, assignment } = known;
   const { change, atMs } = lastChange(record);
   const hasEnded = isTerminal(record.phase);
-  const running = reports.filter(
-    ({ slot }) => slot.topologyId === record.id && slot.workerId !== null && slot.state === 'running',
+  const own = reports.filter(({ slot }) => slot.topologyId === record.id);
+  const ready = own.flatMap((report) => {
+    const heartbeat = report.slot.state === 'running' ? heartbeatOf(report) : null;
+    return heartbeat?.ready === true ? [heartbeat] : [];
+  });
+  const executors = ready.reduce(
+    (sum, { threads }) => sum + threads.reduce((count, thread) => count + thread.executors.length, 0),
+    0,
   );
-  const executors = running.reduce((sum, { slot: { heartbeat, workerId } }) => {
-    if (heartbeat === null || heartbeat.workerId !== workerId) return sum;
-    return sum + heartbeat.threads.reduce((count, thread) => count + thread.executors.length, 0);
-  }, 0);
   const wanted = hasEnded ? undefined : loaded?.plan;
   return {
     id: record.id,
@@ -75,7 +78,7 @@ export function topologySummary(
     uptimeMs: Math.max(0, now.wallMs - record.submittedMs),
     lastChange: change,
     lastChangeMs: atMs,
-    workers: { desired: wanted?.topologyWorkers ?? 0, actual: running.length },
+    workers: { desired: wanted?.topologyWorkers ?? 0, actual: ready.length },
     executors: { desired: wanted?.executors.length ?? 0, actual: executors },
     tasks: loaded?.plan.tasks.at(-1)?.last ?? 0,
     isRebalancing:
@@ -84,7 +87,7 @@ export function topologySummary(
         known.rebalance !== undefined ||
         (record.desired !== undefined && !hasConverged(assignment?.version ?? 0, reports))),
     waitLeftMs: lifeTimer(record.phase, now)?.afterMs ?? null,
-    problem: problemOf(known, reports),
+    problem: problemOf(known, own, now.wallMs),
   };
 }
 
@@ -108,7 +111,11 @@ function hasConverged(version: number, reports: readonly Report[]): boolean {
   });
 }
 
-function problemOf(known: KnownTopology, reports: readonly Report[]): TopologySummary['problem'] {
+function problemOf(
+  known: KnownTopology,
+  reports: readonly Report[],
+  wallMs: number,
+): TopologySummary['problem'] {
   const { phase, phaseSinceMs } = known.record;
   if (phase.kind === 'failed') return problemAt(phase.error, phaseSinceMs ?? null);
   if (known.loadProblem !== undefined) return problemAt(known.loadProblem, known.loadProblemMs);
@@ -118,10 +125,11 @@ function problemOf(known: KnownTopology, reports: readonly Report[]): TopologySu
     return { code: 'NO_FREE_SLOT', message: known.unplacedReason, atMs: known.unplacedMs };
   }
   for (const { slot } of reports) {
-    const isDown = slot.topologyId === known.id && slot.state !== 'running' && slot.lastProblem !== null;
+    const isDown = slot.state !== 'running' && slot.lastProblem !== null;
     if (isDown) return problemAt(slot.lastProblem, slot.lastProblemMs ?? null);
   }
-  return null;
+  const settings = known.loaded?.settings;
+  return settings === undefined ? null : workerTrouble(reports, settings, wallMs);
 }
 
 function problemAt({ code, message }: ErrorRecord, atMs: number | null): SummaryProblem {

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { ClusterSummary, SettingValue, TopologySummary } from '../../api/index.js';
-import { configLines, listLines } from './cluster-views.js';
+import type {
+  ClusterSummary,
+  SettingValue,
+  TopologyDetail,
+  TopologyStatus,
+  TopologySummary,
+} from '../../api/index.js';
+import { component, topology, worker } from '../testing/statuses.js';
+import { configLines, describeLines, listLines } from './cluster-views.js';
 
 const summary = (parts: Partial<TopologySummary>): TopologySummary => ({
   ...{ id: 'words-1', name: 'words', status: 'ACTIVE', submittedMs: 0, uptimeMs: 9000 },
@@ -48,5 +55,61 @@ describe('the list', () => {
     const lines = listLines(all, 200);
     expect(lines[1]).toContain('  became INACTIVE 2.0 s ago');
     expect(lines[2]).toContain('  rebalanced 3.0 s ago');
+  });
+});
+
+describe('the description of one topology', () => {
+  const described = (status: Partial<TopologyStatus>): string[] => {
+    // What is not shown is left out.
+    const detail = {
+      summary: summary({}),
+      desired: null,
+      status: topology(status),
+      events: [],
+    } as unknown as TopologyDetail;
+    return describeLines(detail, 200);
+  };
+  const thread = {
+    index: 0,
+    generation: 6,
+    state: 'idle',
+    component: null,
+    task: null,
+    inCallMs: 0,
+  } as const;
+
+  it('says why rows failed, of spouts alone, the most frequent reason first', () => {
+    const components = [
+      component('s', 'spout', { failures: { user: 6, timeout: 1480, lost: 0 } }),
+      component('other', 'spout', { failures: { user: 1 } }),
+      component('call', 'bolt', { failures: { timeout: 1480 } }),
+    ];
+    const totals = { ...topology().totals, failed: 1487 };
+    expect(described({ components, totals }).join('\n')).toContain(
+      ' 1,487 failed (timeout 1,480, user 7), 0 replayed',
+    );
+    expect(described({}).join('\n')).toContain(' 0 failed, 0 replayed');
+  });
+
+  it('shows a worker as ready only if it is and something is heard of it', () => {
+    const states = (...workers: readonly Parameters<typeof worker>[1][]): string[] =>
+      described({ workers: workers.map((parts, place) => worker(6700 + place, parts)) })
+        .filter((line) => line.startsWith('local:'))
+        .map((line) => line.slice('local:6700  '.length).split('  ')[0]!);
+    expect(
+      states(
+        { heartbeatAgeMs: 3000 },
+        { heartbeatAgeMs: 24_000 },
+        { isReady: false },
+        { isReady: false, state: 'backing-off', heartbeatAgeMs: null },
+      ),
+    ).toEqual(['ready', 'silent for 24.0 s', 'not ready', 'backing-off']);
+  });
+
+  it('counts threads that were started again beside the process', () => {
+    const threads = [{ ...thread, restarts: 5, longCalls: [], lagMs: 0, executors: [] }];
+    const lines = described({ workers: [worker(6700, { restarts: 1, threads })] });
+    expect(lines.find((line) => line.startsWith('local:6700'))).toMatch(/ 1 \+ 5 threads$/);
+    expect(described({}).find((line) => line.startsWith('local:6700'))).toMatch(/ 0$/);
   });
 });

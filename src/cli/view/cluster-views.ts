@@ -25,6 +25,8 @@ import { lostTasks } from './lost-states.js';
 
 const MAX_MOVES = 20;
 const MAX_ERRORS = 20;
+/** A worker that nobody has heard of for this long is not just idle. */
+const SILENT_MS = 12_000;
 
 /** `3`, or `2/3` where two of three run. */
 function ofDesired({ desired, actual }: { readonly desired: number; readonly actual: number }): string {
@@ -80,7 +82,7 @@ export function describeLines({ summary, desired, status, events }: TopologyDeta
     `uptime       ${duration(summary.uptimeMs)}; last change: ${lastChangeText(summary, nowMs)}`,
     `workers      ${summary.workers.actual} running, ${summary.workers.desired} wanted`,
     `executors    ${summary.executors.actual} running, ${summary.executors.desired} wanted; ${counted(summary.tasks, 'task')}`,
-    `rows         ${grouped(totals.emitted)} emitted, ${grouped(totals.acked)} acked, ${grouped(totals.failed)} failed, ${grouped(totals.replayed)} replayed, ${grouped(totals.pending)} pending, ${counted(totals.deadLetters, 'dead letter')}`,
+    `rows         ${grouped(totals.emitted)} emitted, ${grouped(totals.acked)} acked, ${grouped(totals.failed)} failed${reasonsText(status)}, ${grouped(totals.replayed)} replayed, ${grouped(totals.pending)} pending, ${counted(totals.deadLetters, 'dead letter')}`,
   ];
   if (desired !== null)
     lines.push(`rebalanced   ${desired.revision} ×, last ${ago(desired.changedMs, nowMs)}`);
@@ -93,7 +95,9 @@ export function describeLines({ summary, desired, status, events }: TopologyDeta
   if (summary.problem !== null)
     lines.push(`problem      ${problemText(summary.problem, nowMs)}: ${printable(summary.problem.message)}`);
   for (const note of status.notes) lines.push(`note         ${printable(note)}`);
-  lines.push('', ...componentLines(status, width), '', ...workerLines(status, width, nowMs));
+  lines.push('', ...componentLines(status, width));
+  lines.push('Counts and latencies are those since the submission; isobar why has those of now.');
+  lines.push('', ...workerLines(status, width, nowMs));
   if (events.length > 0)
     lines.push('', `Events, newest last (all: isobar events ${printable(summary.name)}):`);
   for (const line of eventLines(events, (atMs) => ago(atMs, nowMs))) lines.push(`  ${line}`);
@@ -104,7 +108,7 @@ export function describeLines({ summary, desired, status, events }: TopologyDeta
       `  ${component === '' ? 'worker' : `${component} ${task}`}: ${error.code}: ${printable(error.message)} (${grouped(count)} ×, first ${ago(firstMs, nowMs)}, last ${ago(lastMs, nowMs)})`,
     );
   }
-  if (status.lostStates.length > 0) lines.push('', 'State lost in crashes:');
+  if (status.lostStates.length > 0) lines.push('', 'State lost with workers or threads that ended:');
   for (const { component, task, count, lastMs } of lostTasks(status.lostStates)) {
     lines.push(`  ${component} ${task} (${grouped(count)} ×, last ${ago(lastMs, nowMs)})`);
   }
@@ -123,6 +127,18 @@ function moveLines(move: Status['lastMove']): readonly string[] {
     `last move    ${counted(tasks, 'task')}, ${step}`,
     ...problems.map((problem) => `             ${printable(problem)}`),
   ];
+}
+
+/** ` (timeout 480, user 6)`: why rows of spouts failed, most frequent first. */
+function reasonsText({ components }: Status): string {
+  const reasons = new Map<string, number>();
+  for (const { kind, failures } of components) {
+    if (kind !== 'spout') continue;
+    for (const [reason, count] of Object.entries(failures))
+      reasons.set(reason, (reasons.get(reason) ?? 0) + count);
+  }
+  const told = [...reasons].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
+  return told.length === 0 ? '' : ` (${told.map(([name, count]) => `${name} ${grouped(count)}`).join(', ')})`;
 }
 
 function componentLines({ components, errors }: Status, width: number): readonly string[] {
@@ -161,12 +177,12 @@ function workerLines({ workers }: Status, width: number, nowMs: number): readonl
   if (workers.length === 0) return ['No worker.'];
   const all: readonly Column<Status['workers'][number]>[] = [
     { title: 'WORKER', align: 'left', cell: ({ supervisorId, port }) => `${supervisorId}:${port}` },
-    { title: 'STATE', align: 'left', cell: ({ state, isReady }) => (isReady ? 'ready' : state) },
+    { title: 'STATE', align: 'left', cell: workerState },
     { title: 'PID', align: 'right', cell: ({ pid }) => (pid === null ? '' : String(pid)) },
     { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => String(executors) },
     { title: 'THREADS', align: 'right', cell: ({ threads }) => String(threads.length) },
     { title: 'MEMORY', align: 'right', cell: ({ rssBytes }) => megabytes(rssBytes) },
-    { title: 'RESTARTS', align: 'right', cell: ({ restarts }) => String(restarts) },
+    { title: 'RESTARTS', align: 'right', cell: restartsText },
     {
       title: 'LAST PROBLEM',
       align: 'left',
@@ -178,6 +194,19 @@ function workerLines({ workers }: Status, width: number, nowMs: number): readonl
     },
   ];
   return columns(workers, all, width);
+}
+
+function workerState({ state, isReady, heartbeatAgeMs }: Status['workers'][number]): string {
+  const isSilent = state === 'running' && heartbeatAgeMs !== null && heartbeatAgeMs >= SILENT_MS;
+  if (isSilent) return `silent for ${duration(heartbeatAgeMs)}`;
+  if (isReady) return 'ready';
+  return state === 'running' ? 'not ready' : state;
+}
+
+/** Of the worker's process, and of threads within it, whose tasks start anew just as well. */
+function restartsText({ restarts, threads }: Status['workers'][number]): string {
+  const ofThreads = threads.reduce((sum, one) => sum + one.restarts, 0);
+  return ofThreads === 0 ? String(restarts) : `${restarts} + ${counted(ofThreads, 'thread')}`;
 }
 
 export function lifeLine(name: string, { status, isChanged, waitMs }: LifeResult): string {

@@ -233,7 +233,7 @@ export class NimbusHarness {
     const slots = assignments.flatMap((assignment) =>
       assignment.slots
         .filter((slot) => slot.supervisor === supervisor)
-        .map((slot) => slotReport(assignment, slot, this.#sequence, parts, life)),
+        .map((slot) => slotReport(assignment, slot, this.#sequence, this.clock.wallMs(), parts, life)),
     );
     await this.outside.publishHeartbeat({
       supervisorId: supervisor,
@@ -301,6 +301,8 @@ export async function until<T>(what: string, look: () => Promise<T | undefined |
 export interface WorkerLife {
   readonly suffix: string;
   readonly generation: number;
+  /** Unless it says otherwise, it is. */
+  readonly isReady?: boolean;
 }
 
 const FIRST_LIFE: WorkerLife = { suffix: '', generation: 1 };
@@ -309,8 +311,9 @@ function slotReport(
   assignment: Assignment,
   { supervisor, port, executors }: SlotAssignment,
   sequence: number,
+  heartbeatMs: number,
   parts: (component: string) => Partial<TaskReport>,
-  { suffix, generation }: WorkerLife,
+  { suffix, generation, isReady = true }: WorkerLife,
 ): SlotReport {
   const { topologyId } = assignment;
   const workerId = `${topologyId}-${supervisor}-${port}${suffix}`;
@@ -322,7 +325,7 @@ function slotReport(
     pid: 1,
     restarts: 0,
     lastProblem: null,
-    heartbeatMs: 0,
+    heartbeatMs,
     heartbeat: {
       workerId,
       topologyId,
@@ -332,7 +335,7 @@ function slotReport(
       pid: 1,
       startedMs: 0,
       assignmentVersion: assignment.version,
-      ready: true,
+      ready: isReady,
       sequence,
       cpuMicros: 0,
       rssBytes: 0,
