@@ -1,6 +1,7 @@
 /** What the commands that talk to Nimbus were asked for, checked before anything is sent. Pure. */
 import type { RebalanceRequest } from '../api/index.js';
 import { IsobarError, parseDurationMs } from '../base/index.js';
+import { eachRepeatedKey } from './repeated-keys.js';
 
 /** What every such command takes. */
 export interface ClusterFlags {
@@ -79,6 +80,9 @@ function readResources(text: string | undefined): RebalanceRequest['resources'] 
   } catch (error) {
     throw usage('--resources', text, `JSON (${error instanceof Error ? error.message : String(error)})`);
   }
+  eachRepeatedKey(text, ({ path }) => {
+    throw usage('--resources', text, `each key once; ${path.join('.')} is there again`);
+  });
   const isObject = (one: unknown): one is Readonly<Record<string, unknown>> =>
     typeof one === 'object' && one !== null && !Array.isArray(one);
   const isAmounts = (one: unknown): one is Readonly<Record<string, number>> =>

@@ -236,6 +236,7 @@ class RunningNimbus implements Nimbus {
       coordination,
       blobStore,
       view: this.#view,
+      settings: options.settings,
       clock,
       logger,
       serial: this.#serial,

@@ -10,6 +10,7 @@ import {
   IsobarError,
   type Logger,
   type RawSettings,
+  type Settings,
 } from '../base/index.js';
 import {
   type Coordination,
@@ -30,6 +31,7 @@ import {
   transitionIllegal,
 } from './status-machine.js';
 import { type CheckedSubmission, topologyId } from './submission.js';
+import { unsatisfiableNotes } from './unsatisfiable-notes.js';
 
 const SECRET_BYTES = 32;
 /** Topologies that have ended and are still shown. */
@@ -76,6 +78,8 @@ export interface TopologyRequestsOptions {
   readonly coordination: Coordination;
   readonly blobStore: BlobStore;
   readonly view: ClusterView;
+  /** The cluster's. */
+  readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Shared with whatever removes blobs: none may go between its check and the record that names it. */
@@ -207,10 +211,15 @@ export class TopologyRequests {
   }
 
   async #store(request: SubmitRequest, checked: CheckedSubmission): Promise<SubmitResult> {
-    const { view, logger, clock } = this.#options;
+    const { view, logger, clock, settings: cluster } = this.#options;
     const { description, raw, settings, plan } = checked;
     const { name } = description;
-    const notes = [...description.warnings, ...aliasNotes(raw), ...plan.adjustments];
+    const notes = [
+      ...description.warnings,
+      ...aliasNotes(raw),
+      ...plan.adjustments,
+      ...unsatisfiableNotes({ id: name, plan, settings }, view.supervisors, cluster),
+    ];
     const former = view.named(name);
     const alive = former.find(({ record }) => !isTerminal(record.phase));
     if (alive !== undefined) {

@@ -102,6 +102,7 @@ export {
   installedStrategies,
 } from './strategies/installed-strategies.js';
 export { readDecision } from './strategies/read-decision.js';
+export { neverFits } from './never-fits.js';
 export { validateAssignment } from './validate-assignment.js';
 export { validateCapacity } from './validate-capacity.js';
 export type {

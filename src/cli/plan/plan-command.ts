@@ -16,6 +16,7 @@ import { errorText } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';
 import type { ClusterDraft } from './cluster-draft.js';
 import type { ClusterFile } from './cluster-shapes.js';
+import { PlanProgress } from './plan-progress.js';
 import { compareLines } from './compare-views.js';
 import { explainLines } from './explain-views.js';
 import { type PlanInput, readPlanInput } from './plan-input.js';
@@ -41,10 +42,12 @@ export async function planCommand(
     const request = readPlanFlags(flags);
     const running = flags.fromCluster === true ? await askRunning(flags, environment) : undefined;
     if (running === undefined && files.length === 0 && request.added.length === 0) throw nothingToPlan();
-    const input = await readPlanInput(files, running, request, flags.check !== false);
+    const progress = new PlanProgress(err);
+    const input = await readPlanInput(files, running, request, flags.check !== false, progress);
     strategies = new PlannedStrategies(input.changed.settings);
     checkStrategies(request, strategies.installed);
-    const { text, json, isComplete } = answer(input, request, flags, width, strategies);
+    const { text, json, isComplete } = answer(input, request, flags, width, strategies, progress);
+    progress.step('writes the answer');
     out.write(flags.json === true ? `${JSON.stringify(json())}\n` : `${text().join('\n')}\n`);
     return isComplete ? ExitCode.ok : ExitCode.failed;
   } catch (error) {
@@ -97,11 +100,14 @@ function answer(
   flags: PlanFlags,
   width: number,
   strategies: PlannedStrategies,
+  progress: PlanProgress,
 ): Answer {
   const { original, changed, notes } = input;
   const { maxRounds } = request;
+  const executors = changed.topologies.reduce((sum, { plan }) => sum + plan.executors.length, 0);
+  const onStep = (what: string): void => progress.step(what, executors);
   const planBy = (strategy: string): ClusterPlan =>
-    planCluster(changed, { strategy, maxRounds, named: (name) => strategies.named(name) }, original);
+    planCluster(changed, { strategy, maxRounds, named: (name) => strategies.named(name), onStep }, original);
   if (request.compared.length > 0) {
     const plans = request.compared.map(planBy);
     return {

@@ -13,8 +13,11 @@ import {
   withoutPlacement,
 } from '../../scheduling/index.js';
 import { type ClusterDraft, mergeDrafts, type TopologyDraft } from './cluster-draft.js';
+import { eachRepeatedKey } from '../repeated-keys.js';
+import { place } from './cluster-shapes.js';
 import { toImagined } from './imagine-cluster.js';
 import { InputFaults, Words } from './input-faults.js';
+import type { PlanProgress } from './plan-progress.js';
 import type { AddedSupervisors, PlanRequest } from './plan-options.js';
 import { portsOf, readClusterFile, supervisorOf } from './read-cluster-file.js';
 import { readStormAnswers, type StormAnswer, stormAnswersIn } from './read-storm-answers.js';
@@ -43,11 +46,13 @@ export async function readPlanInput(
   running: ClusterDraft | undefined,
   request: PlanRequest,
   isChecked: boolean,
+  progress: Pick<PlanProgress, 'step'>,
 ): Promise<PlanInput> {
   const faults = new InputFaults();
   const drafts: ClusterDraft[] = running === undefined ? [] : [running];
   const answers: StormAnswer[] = [];
   for (const file of files) {
+    progress.step(`reads ${basename(file)}`);
     const draft = SOURCE_FILES.has(extname(file))
       ? await readSource(file, isChecked)
       : readJson(file, faults, answers);
@@ -61,6 +66,7 @@ export async function readPlanInput(
       faults.add(`--set ${name}:…`, 'the name of a topology', name);
   }
   faults.throwIfAny();
+  progress.step('counts executors and checks what runs');
   const imagined = toImagined(draft, request.settings, faults);
   faults.throwIfAny();
   if (imagined === undefined) throw new IsobarError('INTERNAL', 'a cluster without faults was not built');
@@ -91,7 +97,7 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
       faults.add(name, `at most ${MAX_FILE_BYTES} bytes`, size);
       return undefined;
     }
-    text = readFileSync(file, 'utf8');
+    text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new IsobarError(
@@ -103,7 +109,7 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
   }
   let value: unknown;
   try {
-    value = JSON.parse(text.replace(/^\uFEFF/, ''));
+    value = JSON.parse(text);
   } catch (error) {
     faults.add(
       name,
@@ -112,6 +118,7 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
     );
     return undefined;
   }
+  if (hasRepeatedKeys(text, name, faults)) return undefined;
   const own = stormAnswersIn(value, name);
   if (own.length > 0) {
     answers.push(...own);
@@ -119,6 +126,16 @@ function readJson(file: string, faults: InputFaults, answers: StormAnswer[]): Cl
   }
   if (isTopologyDescription(value)) return readTopologyJson(value, name, faults);
   return readClusterFile(value, name, faults);
+}
+
+/** Of a key that is there twice the parser takes the last one: whichever was meant, somebody would be surprised. */
+function hasRepeatedKeys(text: string, name: string, faults: InputFaults): boolean {
+  let hasAny = false;
+  eachRepeatedKey(text, ({ path, line, column }) => {
+    hasAny = true;
+    faults.add(place(name, path), 'each key once', new Words(`it again, at line ${line}, column ${column}`));
+  });
+  return hasAny;
 }
 
 /** The parser counts characters; a person looks for a line. */

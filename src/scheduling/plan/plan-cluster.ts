@@ -25,6 +25,8 @@ export interface PlanOptions {
   readonly maxRounds: number;
   /** How a strategy is asked, by its name; not given: those that come with Isobar, directly. */
   readonly named?: (name: string) => Strategy;
+  /** Called before each step that may take long, with what it is, in the third person. */
+  readonly onStep?: (what: string) => void;
 }
 
 export interface PlannedTopology extends ImaginedTopology {
@@ -63,7 +65,7 @@ export interface ClusterPlan {
  */
 export function planCluster(
   cluster: ImaginedCluster,
-  { strategy, maxRounds, named = (name) => strategyNamed(name, cluster.settings) }: PlanOptions,
+  { strategy, maxRounds, named = (name) => strategyNamed(name, cluster.settings), onStep }: PlanOptions,
   original: ImaginedCluster = cluster,
 ): ClusterPlan {
   named(strategy);
@@ -84,6 +86,7 @@ export function planCluster(
     const topologies = cluster.topologies.map((one) =>
       roundTopology(one, stored.get(one.id), silentSlots, nowMs),
     );
+    onStep?.(`makes round ${rounds + 1} by ${strategy}`);
     outcome = schedulingRound({
       nowMs,
       supervisors: cluster.supervisors,
@@ -93,6 +96,7 @@ export function planCluster(
     isSettled = outcome.topologies.every(({ kind }) => kind !== 'changed') && !outcome.runAgain;
     if (isSettled) break;
     rounds++;
+    onStep?.('looks at what moves');
     const rebalanced = new Set(topologies.flatMap((one) => (one.rebalance === undefined ? [] : [one.id])));
     moves.push(...movesOfRound({ round: rounds, strategy, outcome, rebalanced, before: new Map(stored) }));
     for (const note of outcome.decided.result.notes ?? []) if (!notes.includes(note)) notes.push(note);
@@ -101,6 +105,7 @@ export function planCluster(
     // Whoever was silent has been given up.
     silentSlots = new Set();
   } while (rounds < maxRounds);
+  onStep?.('measures the placement');
   const snapshot = snapshotOf(cluster, stored);
   const failures = new Map(
     outcome.topologies.flatMap((one) =>

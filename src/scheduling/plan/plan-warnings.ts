@@ -1,12 +1,14 @@
 /** What an operator should know about a placement, as rules with sentences. */
 import type { ClusterSnapshot, PlacedWorker } from '../cluster-snapshot.js';
 import type { ImaginedCluster } from './imagined-cluster.js';
+import { neverFits } from '../never-fits.js';
 import { executorLoads } from '../load/index.js';
 import type { PlacementMetrics } from './placement-metrics.js';
 
 /** What each rule means, for the head of a list. */
 export const WARNING_RULES = {
   'empty-cluster': 'there is nothing to place, or nowhere to place it',
+  'never-fits': 'no machine that is there could hold it, however empty',
   'not-settled': 'another round would still change something',
   'offers-unknown': 'machines do not say what they offer, so the strategy resource-aware uses none of them',
   blacklisted: 'nothing new is placed there for now',
@@ -49,6 +51,7 @@ const HOT = 1.25;
 export function planWarnings(planned: Planned): readonly PlanWarning[] {
   return [
     ...clusterWarnings(planned),
+    ...unsatisfiable(planned),
     ...hotMachines(planned),
     ...heavyWorkers(planned),
     ...overCommitted(planned),
@@ -84,6 +87,14 @@ function clusterWarnings({ cluster, strategy, metrics, isSettled, maxRounds }: P
     );
   }
   return warnings;
+}
+
+function unsatisfiable({ snapshot, strategy }: Planned): PlanWarning[] {
+  return snapshot.topologies.flatMap((topology) =>
+    neverFits(topology, snapshot.supervisors, strategy).map(
+      (text): PlanWarning => ({ rule: 'never-fits', subject: topology.id, text: `${topology.id} ${text}` }),
+    ),
+  );
 }
 
 /** The strategy resource-aware fills machines on purpose, by resources and not by load. */

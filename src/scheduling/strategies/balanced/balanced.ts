@@ -24,6 +24,7 @@ import { chooseMachines } from '../../slot-matching/index.js';
 import { fairShares, firstShares, type Wish } from '../../fair-shares.js';
 import type { SchedulingResult, Strategy, Unplaced } from '../strategy.js';
 import { joinWorkers } from './join-workers.js';
+import { rememberingLast } from './known-question.js';
 import { machineChoiceOf } from './load-balance-mode.js';
 import { type ArrangedWorkers, type ArrangingOptions, arrangeWorkers } from './objectives.js';
 import { type Sharer, slotsToGive } from './slots-to-give.js';
@@ -57,7 +58,7 @@ interface RunningGroup extends OpenGroup {
 }
 
 export function balancedStrategy(options: BalancedOptions): Strategy {
-  return (snapshot) => new BalancedRound(snapshot, options).run();
+  return rememberingLast((snapshot) => new BalancedRound(snapshot, options).run());
 }
 
 class BalancedRound {

@@ -12,6 +12,8 @@ import type { Node } from './nodes.js';
 export class SlotDealer {
   readonly #topologyId: string;
   readonly #slots: ExecutorRange[][];
+  /** Contents that have been given away. */
+  #given = 0;
   /** Executors of components to spread, by component. */
   readonly #spread: ReadonlyMap<string, ExecutorRange[]>;
   /** Components that run on each supervisor. */
@@ -44,9 +46,10 @@ export class SlotDealer {
 
   /** Gives the next content to a supervisor; false: it was the last one. */
   assignTo(node: Node): boolean {
-    const content = this.#slots.shift();
+    const content = this.#slots[this.#given];
     if (content === undefined) return false;
-    const isLast = this.#slots.length === 0;
+    this.#given++;
+    const isLast = this.#given === this.#slots.length;
     for (const [component, waiting] of this.#spread) {
       if (isLast) {
         content.push(...waiting.splice(0));

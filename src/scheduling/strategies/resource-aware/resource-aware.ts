@@ -137,17 +137,18 @@ class Round {
       }
       this.#books = new SlotBooks(this.#machines.slotPort.length);
       this.#idle = new IdleGroups(this.#machines);
-      for (const [place, id] of order.entries()) this.#placeIfNeeded(id, order.slice(place + 1));
+      for (const [place, id] of order.entries()) this.#placeIfNeeded(id, order, place + 1);
     }
     return this.#result(order);
   }
 
-  #placeIfNeeded(id: string, later: readonly string[]): void {
+  /** Topologies from place `later` on may be evicted for it. */
+  #placeIfNeeded(id: string, order: readonly string[], later: number): void {
     const state = this.#state(id);
     if (state.unassigned === 0 || !this.#mayPlace(id)) return;
     const evicted: Evicted[] = [];
     try {
-      this.#place(id, state, later, evicted);
+      this.#place(id, state, () => order.slice(later), evicted);
     } catch (error) {
       this.#restore(evicted);
       this.#failures.set(id, error);
@@ -159,7 +160,7 @@ class Round {
   }
 
   /** Searches, and evicts as long as that makes the sums suffice. */
-  #place(id: string, state: TopologyState, later: readonly string[], evicted: Evicted[]): void {
+  #place(id: string, state: TopologyState, later: () => readonly string[], evicted: Evicted[]): void {
     const placer = this.#placerOf(state);
     if (placer === undefined) return;
     const room = new Room(this.#machines, state);
@@ -184,7 +185,7 @@ class Round {
         room.searchFailed(new Float64Array(this.#machines.resourceCount), 0);
         this.#explain(state, clusterShortage(state, short));
       }
-      if (!this.#evict(room, later, evicted)) break;
+      if (!this.#evict(room, later(), evicted)) break;
     }
     this.#restore(evicted);
     if (!this.#outcomes.has(id)) this.#outcomes.set(id, 'not-enough-resources');

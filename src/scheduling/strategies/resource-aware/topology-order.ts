@@ -60,7 +60,7 @@ export function orderTopologies(
       user.score = order === 'fifo' ? fifoScore(user, left) : scoreOf(user, left, compared);
     users.sort((a, b) => compareScores(a, b, fairWhenExhausted ? total : undefined, compared));
     const first = users[0]!;
-    const next = first.waiting.shift();
+    const next = first.waiting.pop();
     if (next === undefined) {
       users.shift();
       continue;
@@ -77,7 +77,7 @@ interface User {
   /** By resource. */
   readonly guaranteed: Float64Array;
   readonly used: Float64Array;
-  /** Most important first. */
+  /** Most important last. */
   readonly waiting: OrderedTopology[];
   score: number;
 }
@@ -87,8 +87,14 @@ function usersOf(
   machines: Machines,
   guarantees: UserGuarantees,
 ): User[] {
-  const names = [...new Set(topologies.map(({ owner }) => owner))].sort(compareText);
-  return names.map((name) => {
+  const byOwner = new Map<string, OrderedTopology[]>();
+  for (const topology of topologies) {
+    const own = byOwner.get(topology.owner);
+    if (own === undefined) byOwner.set(topology.owner, [topology]);
+    else own.push(topology);
+  }
+  const users = [...byOwner].sort(([a], [b]) => compareText(a, b));
+  return users.map(([name, waiting]) => {
     const guaranteed = new Float64Array(machines.resourceCount);
     const granted = guarantees.get(name) ?? {};
     guaranteed[CPU] = toAmount(granted['cpu']);
@@ -96,8 +102,7 @@ function usersOf(
     machines.genericNames.forEach((resource, index) => {
       guaranteed[genericResource(index)] = toAmount(granted[resource]);
     });
-    const waiting = topologies.filter(({ owner }) => owner === name);
-    waiting.sort((a, b) => a.priority - b.priority || b.uptimeMs - a.uptimeMs || compareText(a.id, b.id));
+    waiting.sort((a, b) => b.priority - a.priority || a.uptimeMs - b.uptimeMs || compareText(b.id, a.id));
     return { name, guaranteed, used: new Float64Array(machines.resourceCount), waiting, score: 0 };
   });
 }
@@ -108,7 +113,7 @@ function scoreOf(
   left: Float64Array,
   compared: readonly number[],
 ): number {
-  const next = waiting[0];
+  const next = waiting.at(-1);
   if (next === undefined) return EXHAUSTED;
   let score = -Infinity;
   for (const resource of compared) {
@@ -123,8 +128,8 @@ function scoreOf(
 function fifoScore(user: User, left: Float64Array): number {
   const score = scoreOf(user, left, [CPU, MEMORY]);
   if (score < 0) return score;
-  user.waiting.sort((a, b) => a.uptimeMs - b.uptimeMs || compareText(a.id, b.id));
-  return user.waiting[0]?.uptimeMs ?? EXHAUSTED;
+  user.waiting.sort((a, b) => b.uptimeMs - a.uptimeMs || compareText(b.id, a.id));
+  return user.waiting.at(-1)?.uptimeMs ?? EXHAUSTED;
 }
 
 function compareScores(
@@ -144,7 +149,7 @@ function excessOf(
   total: Float64Array,
   compared: readonly number[],
 ): number {
-  const next = waiting[0];
+  const next = waiting.at(-1);
   if (next === undefined) return EXHAUSTED;
   let excess = -Infinity;
   for (const resource of compared) {
