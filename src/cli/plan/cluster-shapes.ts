@@ -230,6 +230,16 @@ export type SupervisorEntry = NonNullable<ClusterFile['supervisors']>[number];
 export type TopologyEntry = NonNullable<ClusterFile['topologies']>[number];
 export type ComponentEntry = NonNullable<TopologyEntry['components']>[number];
 
+/** The entry, if its shape has no fault. */
+export function soundSupervisor(value: unknown): SupervisorEntry | undefined {
+  return supervisor.safeParse(value).data;
+}
+
+/** The entry, if its shape has no fault. */
+export function soundComponent(value: unknown): ComponentEntry | undefined {
+  return component.safeParse(value).data;
+}
+
 /** Keys of the object at a path, for "did you mean". */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
   '': Object.keys(clusterShape.shape),

@@ -13,8 +13,10 @@ import {
 } from '../../base/index.js';
 import {
   type Assignment,
+  checkChosenStrategy,
   type ImaginedCluster,
   type ImaginedTopology,
+  installedStrategies,
   planTopology,
   type SlotAssignment,
   type TopologyPlan,
@@ -53,6 +55,7 @@ export function toImagined(
   const slots = new Map(draft.supervisors.map(({ id, ports }) => [id, ports]));
   const hosts = new Map(draft.supervisors.map(({ id, host }) => [id, host]));
   const taken = new Map<string, string>();
+  const installed = changed === undefined ? new Map<string, string>() : installedStrategies(changed);
   const [originals, changes]: [ImaginedTopology[], ImaginedTopology[]] = [[], []];
   const drafts: TopologyDraft[] = [];
   for (const topology of draft.topologies) {
@@ -61,6 +64,7 @@ export function toImagined(
     const plan = planned(topology, cluster, {}, faults);
     if (plan === undefined) continue;
     checkPlacement(topology, plan.plan, slots, taken, faults);
+    checkStarts(topology, draft.atMs ?? VIRTUAL_NOW_MS, faults);
     const stored =
       topology.stored ??
       (placement === undefined ? undefined : toAssignment(id, plan.plan, placement, hosts));
@@ -69,6 +73,7 @@ export function toImagined(
     const after = isChanged ? withSettings({ ...topology, ...plan }, over, stored) : { topology, over };
     const now = isChanged ? planned(after.topology, changed, after.over, faults) : plan;
     if (now === undefined) continue;
+    checkStrategy(topology, now.settings, installed, faults);
     const names = (raw: RawSettings): string[] =>
       Object.keys(raw).map((key) => canonicalSettingName(key) ?? key);
     const base = [...names(draft.settings), ...names(topology.settings)];
@@ -243,6 +248,34 @@ function checkPlacement(
       else if (seen.has(first)) faults.add(`${at}.executors[${place}]`, 'each executor once', found);
       seen.add(first);
     }
+  }
+}
+
+/** Nothing can have been started later than now. */
+function checkStarts({ where, placement = [] }: TopologyDraft, nowMs: number, faults: InputFaults): void {
+  for (const [index, { startedMs = 0 }] of placement.entries()) {
+    if (startedMs > nowMs)
+      faults.add(`${where}.placement[${index}].startedMs`, `a time up to ${nowMs} (atMs)`, startedMs);
+  }
+}
+
+/** Which strategy it chooses must be there, as at its submission. */
+function checkStrategy(
+  { where, facts }: TopologyDraft,
+  settings: Settings,
+  installed: ReadonlyMap<string, string>,
+  faults: InputFaults,
+): void {
+  const chosen = facts.rules?.strategy ?? settings['topology.scheduler-strategy'];
+  try {
+    checkChosenStrategy(chosen, installed);
+  } catch (error) {
+    const { details, message } = toIsobarError(error);
+    faults.add(
+      facts.rules?.strategy === undefined ? `${where}.settings` : `${where}.rules.strategy`,
+      details.expected ?? 'a strategy of this cluster',
+      new Words(message),
+    );
   }
 }
 

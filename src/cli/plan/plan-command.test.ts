@@ -55,6 +55,30 @@ describe('isobar plan', () => {
     expect(out).toMatchSnapshot();
   });
 
+  it('says where a file is no JSON, and which key is in it twice', async () => {
+    const twice = '{"supervisors": [{"id": "a",\n"slots": 1, "slots": 2}]}';
+    expect((await run({ 'twice.json': twice })).err).toMatch(
+      /twice.json: supervisors\[0\].slots: expected each key once, found it again, at line 2, column 13/,
+    );
+    const short = await run({ 'short.json': '{"a": NaN}' });
+    expect(short.err).toMatch(/at line 1, column 7/);
+    const long = await run({ 'long.json': '{"supervisors": [\n{"slots": 1, "cpuPercent": NaN}]}' });
+    expect(long.err).toMatch(/at line 2, column 28/);
+  });
+
+  it('says what no machine could hold, however empty', async () => {
+    const cluster = {
+      settings: { 'scheduling.strategy': 'resource-aware' },
+      supervisors: [{ id: 'a', slots: 2, cpuPercent: 100, memoryMb: 1000 }],
+      topologies: [
+        { id: 't', components: [{ id: 's', kind: 'spout', parallelism: 1, cpuPercent: 900, onHeapMb: 64 }] },
+      ],
+    };
+    const { code, out } = await run({ 'c.json': cluster });
+    expect(code).toBe(1);
+    expect(out).toMatch(/never-fits: .*\n +t has no machine that could hold an executor of "s"/);
+  });
+
   it('reads a cluster and what runs there, and explains why one executor moved', async () => {
     const first = await run({ 'c.json': small }, { json: true });
     const { topologies } = JSON.parse(first.out) as {

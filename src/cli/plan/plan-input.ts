@@ -142,12 +142,24 @@ function hasRepeatedKeys(text: string, name: string, faults: InputFaults): boole
 function jsonFault(message: string, text: string): string {
   const position = /^(.*?) in JSON at position (\d+)/s.exec(message);
   const isCut = message === 'Unexpected end of JSON input';
-  if (position === null && !isCut) return `text that is not: ${message}`;
-  const before = text.slice(0, isCut ? text.length : Number(position?.[2])).split('\n');
+  const at = isCut ? text.length : position === null ? placeOfQuoted(message, text) : Number(position[2]);
+  if (at === undefined) return `text that is not: ${message}`;
+  const before = text.slice(0, at).split('\n');
   const column = (before.at(-1)?.length ?? 0) + 1;
   const what = isCut ? 'its end too early' : `text that is not: ${position?.[1] ?? message}`;
   return `${what}, at line ${before.length}, column ${column}`;
 }
+
+/** Where a token is for which the parser shows what is around it: ten characters before it, or all of them. */
+function placeOfQuoted(message: string, text: string): number | undefined {
+  const quoted = /^Unexpected token '(.)', (\.\.\.)?"(.*)"(?:\.\.\.)? is not valid JSON$/su.exec(message);
+  if (quoted === null) return undefined;
+  const [, token = '', dots, around = ''] = quoted;
+  const [start, shift] = [text.indexOf(around), dots === undefined ? around.indexOf(token) : SHOWN_BEFORE];
+  return start < 0 || shift < 0 ? undefined : start + shift;
+}
+
+const SHOWN_BEFORE = 10;
 
 async function readSource(file: string, isChecked: boolean): Promise<ClusterDraft> {
   const path = resolveEntry(file);

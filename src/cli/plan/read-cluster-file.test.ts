@@ -187,6 +187,46 @@ describe('readClusterFile', () => {
     expect(faultsOf(value)).toEqual([expect.stringContaining(`c.json: ${where}: expected `)]);
   });
 
+  it('says of a file with faults of shape what else is wrong with its sound entries', () => {
+    const faults = faultsOf({
+      supervisors: [{ id: 's', slots: 1 }, { slots: 0 }, { id: 's', slots: 1 }, { slots: 1, ports: [1] }],
+      topologies: [
+        {
+          id: 't',
+          components: [
+            { id: 'spout', kind: 'sput', parallelism: 1 },
+            { ...spout, kind: 'bolt', inputs: ['spout', 'sput'].map((from) => ({ from, grouping: 'all' })) },
+            { ...spout, parallelism: 3 },
+          ],
+        },
+        { id: 't', components: [spout] },
+      ],
+    });
+    expect(faults).toEqual([
+      'c.json: supervisors[1].slots: expected a whole number from 1 to 10000, found 0',
+      'c.json: topologies[0].components[0].kind: expected "spout" or "bolt", found "sput"',
+      'c.json: supervisors[2].id: expected an id of its own, found "s"',
+      'c.json: supervisors[3]: expected either slots or ports, found both',
+      'c.json: topologies[0].components[2].id: expected an id of its own, found "a"',
+      'c.json: topologies[0].components[1].inputs[1].from: expected did you mean "spout"?, found "sput"',
+      'c.json: topologies[1].id: expected an id of its own, found "t"',
+    ]);
+  });
+
+  it('refuses a strategy that the cluster does not have, and a worker that starts in the future', () => {
+    const worker = { supervisor: 's', port: 6700, executors: [[1, 1]] };
+    const cluster = (rules: object, startedMs: number) => ({
+      atMs: 1000,
+      supervisors: [{ id: 's', slots: 1 }],
+      topologies: [{ id: 't', components: [spout], rules, placement: [{ ...worker, startedMs }] }],
+    });
+    expect(faultsOf(cluster({ strategy: 'round-robin' }, 1000))).toEqual([]);
+    expect(faultsOf(cluster({ strategy: 'roundrobin' }, 1001))).toEqual([
+      'c.json: topologies[0].placement[0].startedMs: expected a time up to 1000 (atMs), found 1001',
+      expect.stringMatching(/topologies\[0\].rules.strategy: .*did you mean "round-robin"/) as string,
+    ]);
+  });
+
   it('refuses a placement that contradicts the cluster', () => {
     const placement = [
       { supervisor: 'm', port: 6700, executors: [[1, 1]] },

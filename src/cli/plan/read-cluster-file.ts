@@ -11,12 +11,13 @@ import type {
 import { validateDescription } from '../../topology/index.js';
 import type { ClusterDraft, TopologyDraft } from './cluster-draft.js';
 import {
-  type ClusterFile,
   type ComponentEntry,
   clusterShape,
   LIMITS,
   parseShape,
   place,
+  soundComponent,
+  soundSupervisor,
   type SupervisorEntry,
   type TopologyEntry,
 } from './cluster-shapes.js';
@@ -30,7 +31,10 @@ const ACKER: RequestedResources = { cpuPercent: 10, onHeapMb: 128, offHeapMb: 0 
 /** Undefined if it has faults of shape, which have been added. */
 export function readClusterFile(value: unknown, file: string, faults: InputFaults): ClusterDraft | undefined {
   const parsed = parseShape(clusterShape, value, file, faults);
-  if (parsed === undefined) return undefined;
+  if (parsed === undefined) {
+    checkSoundEntries(value, file, faults);
+    return undefined;
+  }
   const notes: string[] = [];
   const topologies = (parsed.topologies ?? []).flatMap((entry, index) => {
     const draft = topologyDraft(entry, place(file, ['topologies', index]), faults, notes);
@@ -50,7 +54,7 @@ export function readClusterFile(value: unknown, file: string, faults: InputFault
 }
 
 function readSupervisors(
-  { supervisors = [] }: ClusterFile,
+  { supervisors = [] }: { readonly supervisors?: readonly (SupervisorEntry | undefined)[] },
   file: string,
   faults: InputFaults,
   offersAtMs: Map<string, number>,
@@ -60,6 +64,7 @@ function readSupervisors(
   const perRack = new Map<string, number>();
   let slots = 0;
   for (const [index, entry] of supervisors.entries()) {
+    if (entry === undefined) continue;
     const where = place(file, ['supervisors', index]);
     const { count = 1, rack = '' } = entry;
     const ports = portsOf(entry, where, faults);
@@ -268,11 +273,18 @@ function given({
   };
 }
 
-function checkComponents(components: readonly ComponentEntry[], where: string, faults: InputFaults): void {
+/** `known`: ids of all components, where only sound ones are looked at. */
+function checkComponents(
+  components: readonly (ComponentEntry | undefined)[],
+  where: string,
+  faults: InputFaults,
+  known?: ReadonlySet<string>,
+): void {
   const ids = new Set<string>();
   const coLocated = new Map<string, ComponentEntry>();
   if (components.length === 0) faults.add(`${where}.components`, 'at least one component', components);
   for (const [index, component] of components.entries()) {
+    if (component === undefined) continue;
     const at = `${where}.components[${index}]`;
     const { id, coLocationGroup: group } = component;
     if (ids.has(id)) faults.add(`${at}.id`, 'an id of its own', id);
@@ -294,12 +306,44 @@ function checkComponents(components: readonly ComponentEntry[], where: string, f
         component.slotSharingGroup,
       );
   }
-  for (const [index, { inputs = [] }] of components.entries()) {
-    for (const [number, { from }] of inputs.entries()) {
-      if (ids.has(from)) continue;
-      const closest = closestName(from, [...ids]);
+  const all = known ?? ids;
+  for (const [index, component] of components.entries()) {
+    for (const [number, { from }] of (component?.inputs ?? []).entries()) {
+      if (all.has(from)) continue;
+      const closest = closestName(from, [...all]);
       const expected = closest === undefined ? 'a component of this topology' : `did you mean "${closest}"?`;
       faults.add(`${where}.components[${index}].inputs[${number}].from`, expected, from);
     }
   }
+}
+
+/** What can be told of a file with faults of shape, so that they are not all that is said: its sound entries, compared with each other. */
+function checkSoundEntries(value: unknown, file: string, faults: InputFaults): void {
+  readSupervisors(
+    { supervisors: listIn(value, 'supervisors').map(soundSupervisor) },
+    file,
+    faults,
+    new Map(),
+  );
+  const ids = new Set<string>();
+  for (const [index, topology] of listIn(value, 'topologies').entries()) {
+    const where = place(file, ['topologies', index]);
+    const id = fieldOf(topology, 'id');
+    if (typeof id === 'string' && ids.has(id)) faults.add(`${where}.id`, 'an id of its own', id);
+    if (typeof id === 'string') ids.add(id);
+    const components = listIn(topology, 'components');
+    const known = components.map((component) => fieldOf(component, 'id'));
+    const names = new Set(known.filter((one) => typeof one === 'string'));
+    if (components.length > 0) checkComponents(components.map(soundComponent), where, faults, names);
+  }
+}
+
+function listIn(value: unknown, name: string): readonly unknown[] {
+  const list = fieldOf(value, name);
+  return Array.isArray(list) ? list.slice(0, LIMITS.supervisors) : [];
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as Readonly<Record<string, unknown>>)[name]; // an object that has it
 }
