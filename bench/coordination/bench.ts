@@ -1,5 +1,5 @@
 /**
- * `bench coordination`: how many nodes of the coordinator are written while a topology runs, by executors and supervisors. Coordinator,
+ * `bench coordination`: how many nodes of the coordinator are written while a topology runs, and how many bytes, by executors and supervisors. Coordinator,
  * Nimbus and supervisors run in this process, as in a daemon; workers are real. The coordinator itself is asked for the number: ZooKeeper by the
  * transactions that it has seen, so that nothing that a client does is missed.
  */
@@ -24,8 +24,14 @@ import { type Report, summarize } from '../report.js';
 
 const APP = fileURLToPath(new URL('../../../bench/coordination/app.ts', import.meta.url));
 const CLI = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
-const EXECUTORS = [10, 100, 1000];
-const QUICK_EXECUTORS = [10, 1000];
+/** Executors, and tasks of each. */
+const SIZES = [
+  [10, 1],
+  [100, 1],
+  [1000, 1],
+  [1000, 10],
+] as const;
+const QUICK_SIZES = [SIZES[0], SIZES[2]];
 const SUPERVISORS = [1, 3];
 const START_MS = 120_000;
 const POLL_MS = 100;
@@ -36,6 +42,8 @@ interface CountingCoordinator {
   readonly address: string;
   /** Differences are numbers of writes. */
   count(): Promise<number>;
+  /** Differences are bytes of the values written; null: it does not say. */
+  bytes(): number | null;
   close(): Promise<void>;
 }
 
@@ -51,13 +59,15 @@ export async function benchCoordination(options: BenchOptions, report: Report): 
   else console.error(missing);
   for (const [adapter, open] of adapters) {
     for (const supervisors of SUPERVISORS) {
-      for (const executors of options.quick ? QUICK_EXECUTORS : EXECUTORS) {
-        const name = `${adapter}/${supervisors}-supervisors/${executors}-executors`;
+      for (const [executors, tasks] of options.quick ? QUICK_SIZES : SIZES) {
+        const of = tasks === 1 ? '' : `/${executors * tasks}-tasks`;
+        const name = `${adapter}/${supervisors}-supervisors/${executors}-executors${of}`;
         if (!name.includes(options.only)) continue;
-        const writes = await measure(open, supervisors, executors, options);
-        report(
-          summarize({ bench: 'coordination', case: name, metric: 'writes-per-second', unit: '/s' }, writes),
-        );
+        const { writes, bytes } = await measure(open, supervisors, { executors, tasks }, options);
+        const about = { bench: 'coordination', case: name } as const;
+        report(summarize({ ...about, metric: 'writes-per-second', unit: '/s' }, writes));
+        if (bytes.length > 0)
+          report(summarize({ ...about, metric: 'written-bytes-per-second', unit: 'B/s' }, bytes));
       }
     }
   }
@@ -66,12 +76,13 @@ export async function benchCoordination(options: BenchOptions, report: Report): 
 async function measure(
   open: OpenCoordinator,
   supervisors: number,
-  executors: number,
+  { executors, tasks }: { readonly executors: number; readonly tasks: number },
   options: BenchOptions,
-): Promise<number[]> {
+): Promise<{ readonly writes: number[]; readonly bytes: number[] }> {
   const directory = mkdtempSync(join(tmpdir(), 'isobar-coordination-'));
   // Of the workers too, which start with the environment of their supervisor.
   process.env['BENCH_EXECUTORS'] = String(executors);
+  process.env['BENCH_TASKS'] = String(tasks);
   const coordinator = await open(directory);
   const closing: (() => Promise<void>)[] = [() => coordinator.close()];
   try {
@@ -80,13 +91,18 @@ async function measure(
     await untilRunning(directory);
     await pause(options.window.warmUpMs);
     const windowMs = Math.max(SHORTEST_WINDOW_MS, options.window.windowMs);
-    const writes: number[] = [];
+    const [writes, bytes] = [[] as number[], [] as number[]];
     for (let window = 0; window < options.windows; window++) {
-      const [before, startMs] = [await coordinator.count(), performance.now()];
+      const [before, bytesBefore] = [await coordinator.count(), coordinator.bytes()];
+      const startMs = performance.now();
       await pause(windowMs);
-      writes.push(((await coordinator.count()) - before) / ((performance.now() - startMs) / 1000));
+      const after = await coordinator.count();
+      const seconds = (performance.now() - startMs) / 1000;
+      writes.push((after - before) / seconds);
+      const bytesAfter = coordinator.bytes();
+      if (bytesAfter !== null && bytesBefore !== null) bytes.push((bytesAfter - bytesBefore) / seconds);
     }
-    return writes;
+    return { writes, bytes };
   } finally {
     for (const close of closing.reverse()) await close();
     rmSync(directory, { recursive: true, force: true });
@@ -183,6 +199,7 @@ async function openEmbedded(directory: string): Promise<CountingCoordinator> {
   return {
     address: socketPath,
     count: () => Promise.resolve(coordinator.changeCount),
+    bytes: () => coordinator.changedBytes,
     close: () => coordinator.close(),
   };
 }
@@ -197,6 +214,7 @@ async function openZooKeeper(directory: string): Promise<CountingCoordinator> {
   return {
     address: `zookeeper://127.0.0.1:${server.port}/isobar`,
     count: () => server.changes(),
+    bytes: () => null,
     close: () => server.stop(),
   };
 }

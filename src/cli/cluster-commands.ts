@@ -10,11 +10,13 @@ import { ClusterCaller, type ClusterSurroundings } from './cluster-caller.js';
 import type { ClusterActions } from './cluster-program.js';
 import {
   type ClusterFlags,
+  type ConfigFlags,
   type KillFlags,
   readRebalance,
   readWaitMs,
   type RebalanceFlags,
   type SubmitFlags,
+  wantedSettings,
 } from './cluster-options.js';
 import { ExitCode } from './exit-code.js';
 import { SettingFlags } from './setting-flags.js';
@@ -111,11 +113,14 @@ export class ClusterCommands implements ClusterActions {
     });
   }
 
-  config(name: string | undefined, flags: ClusterFlags): Promise<number> {
+  config(name: string | undefined, flags: ConfigFlags): Promise<number> {
     return this.#caller.run(flags, async (client) => {
-      const settings = await client.ask('config', name ?? null);
+      const all = await client.ask('config', name ?? null);
+      const settings = wantedSettings(all, flags);
       this.#caller.answer(flags, { type: 'config', name: name ?? null, settings }, () =>
-        configLines(settings, this.#caller.width),
+        settings.length === 0
+          ? [`none of ${all.length} settings is so`]
+          : configLines(settings, this.#caller.width),
       );
     });
   }

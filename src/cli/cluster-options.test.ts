@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readRebalance, readWaitMs } from './cluster-options.js';
+import type { SettingValue } from '../api/index.js';
+import { readRebalance, readWaitMs, wantedSettings } from './cluster-options.js';
 
 describe('a wait', () => {
   it('is seconds, or a duration', () => {
@@ -13,6 +14,26 @@ describe('a wait', () => {
 
   it.each(['-1', 'soon', '', '5 years'])('is not %j', (text) => {
     expect(() => readWaitMs(text)).toThrow(expect.objectContaining({ code: 'USAGE' }) as Error);
+  });
+});
+
+describe('settings', () => {
+  const setting = (name: string, origin: SettingValue['origin']): SettingValue => ({
+    ...{ name: name as SettingValue['name'], origin, value: 1, unit: 'ms', scope: 'topology', what: '' },
+  });
+  const all = [
+    setting('topology.message-timeout', 'default'),
+    setting('drain.timeout', 'file'),
+    setting('log.files', 'cluster'),
+  ];
+  const names = (flags: Parameters<typeof wantedSettings>[1]): readonly string[] =>
+    wantedSettings(all, flags).map(({ name }) => name);
+
+  it('are those that were changed, those with a text in their name, or both, or all', () => {
+    expect(names({ changed: true })).toEqual(['drain.timeout', 'log.files']);
+    expect(names({ match: 'TimeOut' })).toEqual(['topology.message-timeout', 'drain.timeout']);
+    expect(names({ changed: true, match: 'timeout' })).toEqual(['drain.timeout']);
+    expect(names({})).toHaveLength(3);
   });
 });
 

@@ -1,5 +1,5 @@
 /** What the commands that talk to Nimbus were asked for, checked before anything is sent. Pure. */
-import type { RebalanceRequest } from '../api/index.js';
+import type { RebalanceRequest, SettingValue } from '../api/index.js';
 import { IsobarError, parseDurationMs } from '../base/index.js';
 import { eachRepeatedKey } from './repeated-keys.js';
 
@@ -18,6 +18,11 @@ export interface SubmitFlags extends ClusterFlags {
 
 export interface KillFlags extends ClusterFlags {
   readonly wait?: string;
+}
+
+export interface ConfigFlags extends ClusterFlags {
+  readonly changed?: boolean;
+  readonly match?: string;
 }
 
 export interface RebalanceFlags extends ClusterFlags {
@@ -39,6 +44,17 @@ export function readWaitMs(wait: string | undefined): number | undefined {
   const ms = /^\d+(?:\.\d+)?$/.test(wait) ? Number(wait) * 1000 : parseDurationMs(wait);
   if (ms !== undefined && Number.isFinite(ms) && ms >= 0) return ms;
   throw usage('--wait', wait, 'seconds from 0, or a duration such as 500ms or 2m');
+}
+
+/** Settings that `isobar config` was asked for. */
+export function wantedSettings(
+  settings: readonly SettingValue[],
+  { changed, match }: ConfigFlags,
+): readonly SettingValue[] {
+  const part = match?.toLowerCase() ?? '';
+  return settings.filter(
+    ({ name, origin }) => name.toLowerCase().includes(part) && (changed !== true || origin !== 'default'),
+  );
 }
 
 /** @param requestId names this request, however often it is sent. @throws USAGE */

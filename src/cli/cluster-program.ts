@@ -1,7 +1,7 @@
 /** The commands that talk to Nimbus, as the command line knows them. */
 import type { Command } from 'commander';
 import { addCommand } from './add-command.js';
-import type { ClusterFlags, KillFlags, RebalanceFlags, SubmitFlags } from './cluster-options.js';
+import type { ClusterFlags, ConfigFlags, KillFlags, RebalanceFlags, SubmitFlags } from './cluster-options.js';
 import { completionScript, SHELLS } from './completion.js';
 import { withRebalanceOptions } from './rebalance-words.js';
 
@@ -14,7 +14,7 @@ export interface ClusterActions {
   deactivate(name: string, flags: ClusterFlags): Promise<number>;
   kill(name: string, flags: KillFlags): Promise<number>;
   rebalance(name: string, flags: RebalanceFlags): Promise<number>;
-  config(name: string | undefined, flags: ClusterFlags): Promise<number>;
+  config(name: string | undefined, flags: ConfigFlags): Promise<number>;
 }
 
 /** Adds the commands; `done` is told the exit code of the one that ran. */
@@ -68,8 +68,11 @@ export function addClusterCommands(
   add(
     'config [name]',
     'Show every setting of the cluster, or of a topology: value, unit, and where it comes from.',
-    'isobar config word-count',
-  ).action(async (name: string | undefined, flags: ClusterFlags) => done(await actions.config(name, flags)));
+    'isobar config word-count --changed\nisobar config word-count --match timeout',
+  )
+    .option('-c, --changed', 'only those that are not as Isobar gives them')
+    .option('-m, --match <text>', 'only those whose name has this in it')
+    .action(async (name: string | undefined, flags: ConfigFlags) => done(await actions.config(name, flags)));
   program
     .command('completion')
     .description('Print a script that completes commands and options in a shell.')

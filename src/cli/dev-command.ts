@@ -66,7 +66,8 @@ export class DevCommands {
         attached: 'the daemons ran without a keeper; they have one again',
         running: 'runs already',
       }[outcome];
-      this.#print([...devStatusLines(status), '', `${said}; ready: isobar submit app.ts`]);
+      const where = flags.directory === undefined ? '' : ` --directory ${shellWord(flags.directory)}`;
+      this.#print([...devStatusLines(status), '', `${said}; ready: isobar submit app.ts${where}`]);
       return ExitCode.ok;
     });
   }
@@ -165,6 +166,11 @@ export class DevCommands {
   #note(text: string): void {
     this.#surroundings.err.write(`${text}\n`);
   }
+}
+
+/** As a shell reads it back. */
+function shellWord(text: string): string {
+  return /^[\w./~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function exitCodeOf(code: string): number {

@@ -16,7 +16,9 @@ import type { Versioned } from './coordination.js';
 import { ANY_VERSION, type NodeKind, type NodeStore } from './node-store.js';
 import { chunksPath } from './paths.js';
 
-/** A larger value is compressed, and cut into chunks of this size if it is still larger. */
+/** A larger value is compressed: heartbeats of more than some ten executors are. Smaller ones can be read in a node as they are. */
+const COMPRESSED_FROM_BYTES = 16 * 1024;
+/** What is still larger then is cut into chunks of this size. */
 const CHUNK_BYTES = 256 * 1024;
 const MAX_READ_ATTEMPTS = 20;
 /** No JSON text starts with these. */
@@ -193,7 +195,7 @@ async function removeIfThere(store: NodeStore, path: string, version: number = A
 
 async function encode(value: unknown): Promise<Uint8Array> {
   const json = Buffer.from(JSON.stringify(value));
-  if (json.length <= CHUNK_BYTES) return json;
+  if (json.length <= COMPRESSED_FROM_BYTES) return json;
   return Buffer.concat([Buffer.of(COMPRESSED_MARK), await deflate(json, { level: DEFLATE_LEVEL })]);
 }
 

@@ -42,7 +42,7 @@ describe('isobar dev', () => {
     expect(first.stdout).toMatch(/^metrics +http:\/\/127\.0\.0\.1:\d+\/metrics$/m);
     const [{ metricsUrl } = { metricsUrl: null }] = (await cluster.status()).daemons;
     expect(await (await fetch(metricsUrl ?? '')).text()).toContain('isobar_nimbus_leader 1');
-    expect(first.stdout).toContain('started; ready: isobar submit app.ts');
+    expect(first.stdout).toContain(`started; ready: isobar submit app.ts --directory ${cluster.directory}\n`);
     const keeper = await cluster.pidOf('keeper');
     const second = await cluster.dev();
     expect(second).toMatchObject({ code: 0, stderr: '' });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { sketchBucket } from '../../base/index.js';
 import { component, topology, worker } from '../../cli/testing/statuses.js';
+import type { TaskReport } from '../../coordination/index.js';
 import type { ComponentStatus, TopologyDetail, TopologyStatus, WorkerStatus } from '../../nimbus/index.js';
 import { diagnose, type Diagnosis } from './diagnose.js';
 
@@ -293,6 +294,18 @@ describe('why a topology is not faster', () => {
     expect(windowMs).toBe(3800);
     expect(components[0]?.capacity).toBe(0.5);
     expect(components[0]?.p99Micros).toBeGreaterThan(4900);
+  });
+
+  it('counts failed rows that wait for their replay, and those that nobody would emit again', () => {
+    const task = (failed: number, replayed: number, deadLetters: number, unreplayable: number): TaskReport =>
+      ({ failed, replayed, deadLetters, unreplayable }) as unknown as TaskReport;
+    const replay = (...perTask: TaskReport[]): unknown => {
+      const parts = { components: [component('lines', 'spout', { perTask })] };
+      return diagnose(detail(0, parts), detail(3000, parts)).replay;
+    };
+    expect(replay(task(10, 7, 1, 0), task(5, 5, 0, 0))).toEqual({ waiting: 2, lost: 0 });
+    expect(replay(task(10, 2, 0, 3), task(0, 0, 0, 100))).toEqual({ waiting: 5, lost: 3 });
+    expect(replay(task(0, 4, 0, 0))).toEqual({ waiting: 0, lost: 0 });
   });
 
   it('shows the last errors first, a bounded number of them', () => {

@@ -110,6 +110,14 @@ export type Verdict =
   /** Nothing is held up. */
   | { readonly kind: 'sources'; readonly lagPerSecond: number | null };
 
+/** Failed rows of spouts, as their workers have counted since they started. */
+export interface ReplayState {
+  /** Failed, and to be emitted again. */
+  readonly waiting: number;
+  /** Failed without a position, so that nobody emits them again: as many at most. */
+  readonly lost: number;
+}
+
 export interface Diagnosis {
   /** Time between the two looks, by the reports that they saw, ms. */
   readonly windowMs: number;
@@ -122,6 +130,7 @@ export interface Diagnosis {
   readonly oldestPending: TopologyStatus['oldestPending'];
   /** A planned move that is under way; null: none is. */
   readonly move: TopologyStatus['lastMove'];
+  readonly replay: ReplayState;
   /** Newest first. */
   readonly errors: TopologyStatus['errors'];
   readonly lostStates: TopologyStatus['lostStates'];
@@ -165,12 +174,27 @@ export function diagnose(before: TopologyDetail, after: TopologyDetail): Diagnos
     stuckCalls,
     oldestPending: status.oldestPending,
     move: moveUnderWay(status),
+    replay: replayState(status),
     errors: [...status.errors].reverse().slice(0, MAX_ERRORS),
     lostStates: status.lostStates,
   };
 }
 
 /** By the mean time of the reports: they are up to seconds old, each look has others. */
+function replayState({ components }: TopologyStatus): ReplayState {
+  let [waiting, lost] = [0, 0];
+  for (const { kind, perTask } of components) {
+    if (kind !== 'spout') continue;
+    for (const { failed, replayed, deadLetters, unreplayable } of perTask) {
+      const open = Math.max(0, failed - replayed - deadLetters);
+      const cannot = Math.min(open, unreplayable);
+      lost += cannot;
+      waiting += open - cannot;
+    }
+  }
+  return { waiting, lost };
+}
+
 function windowBetween(before: TopologyDetail, after: TopologyDetail): number {
   const reportedMs = ({ summary, status }: TopologyDetail): number => {
     const ages = status.workers.flatMap(({ heartbeatAgeMs }) =>

@@ -28,6 +28,7 @@ const diagnosis = (parts: Partial<Diagnosis> = {}): Diagnosis => ({
   stuckCalls: [],
   oldestPending: null,
   move: null,
+  replay: { waiting: 0, lost: 0 },
   errors: [],
   lostStates: [],
   ...parts,
@@ -56,6 +57,14 @@ describe('why, on a screen', () => {
     ];
     expect(text({ skews })).toContain('hot key: count[3] on s1:6700 got 70 % of the rows, one of 4 tasks');
     expect(text({ skews })).toContain('more executors do not help');
+  });
+
+  it('says how many rows wait for their replay, and that none is lost', () => {
+    expect(text({ replay: { waiting: 0, lost: 0 } })).not.toContain('replay ');
+    expect(text({ replay: { waiting: 1200, lost: 0 } })).toContain(
+      'replay       waiting for replay 1,200, lost 0',
+    );
+    expect(text({ replay: { waiting: 0, lost: 3 } })).toContain('lost 3 at most (rows without position)');
   });
 
   it('names the task that gets most rows, and how to see its keys', () => {

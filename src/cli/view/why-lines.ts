@@ -47,6 +47,11 @@ export function whyLines(
       `oldest row   ${component}[${task}] ${printable(row)}, pending for ${duration(ageMs)}${holder}`,
     );
   }
+  const { waiting, lost } = diagnosis.replay;
+  if (waiting + lost > 0)
+    lines.push(
+      `replay       waiting for replay ${grouped(waiting)}, lost ${lost === 0 ? '0' : `${grouped(lost)} at most (rows without position)`}`,
+    );
   for (const { component, task, error, count, lastMs } of diagnosis.errors) {
     const who = component === '' ? 'worker' : `${component}[${task}]`;
     lines.push(

@@ -32,10 +32,16 @@ export class NodeTree {
   readonly #children = new Map<string, Set<string>>();
   readonly #sessions = new Map<string, SessionRecord>();
   #changeCount = 0;
+  #changedBytes = 0;
 
   /** Nodes created, written and removed so far, those of the log that was read among them; differences count. */
   get changeCount(): number {
     return this.#changeCount;
+  }
+
+  /** Bytes of all values that were written. */
+  get changedBytes(): number {
+    return this.#changedBytes;
   }
 
   get nodeCount(): number {
@@ -102,6 +108,7 @@ export class NodeTree {
   /** Puts, replaces or (undefined) removes a node, with the indexes that follow from it. */
   #set(path: string, node: TreeNode | undefined): Undo {
     this.#changeCount++;
+    this.#changedBytes += node?.data.length ?? 0;
     const before = this.#nodes.get(path);
     const owner = node ?? before;
     const ephemeralPaths =

@@ -58,6 +58,8 @@ export interface EmbeddedCoordinator {
   readonly nodeCount: number;
   /** Grows by one with each node that is created, written or removed: what a load is measured by. */
   readonly changeCount: number;
+  /** Bytes of all values that were written, removals not counted. */
+  readonly changedBytes: number;
   /** Size of the log file. */
   readonly logBytes: number;
   /** Answers what has arrived, then stops. Sessions go on at the next start. Calling it twice is harmless. */
@@ -114,6 +116,9 @@ export async function openEmbeddedCoordinator(
       },
       get changeCount() {
         return tree.changeCount;
+      },
+      get changedBytes() {
+        return tree.changedBytes;
       },
       get logBytes() {
         return log.bytes;

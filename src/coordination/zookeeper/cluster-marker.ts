@@ -90,7 +90,9 @@ async function makeCluster(
     ...place.parents.map((path) => [chroot + path, nothing] as const),
   ];
   for (const [path, data] of nodes) {
-    const answer = await connection.create(path, data, false, acl);
+    // What is above the chroot is not ours, though it was missing: others may want a place there too.
+    const isShared = path.length < chroot.length;
+    const answer = await connection.create(path, data, false, isShared ? 'everybody' : acl);
     if (answer.isDone || answer.refusal === 'node-exists') continue;
     // An existing ancestor may refuse its creation with `no-auth` before it says that it exists.
     if (answer.refusal === 'no-auth' && path !== markerPath(chroot)) {

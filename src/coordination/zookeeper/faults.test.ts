@@ -275,6 +275,30 @@ describe.skipIf(missing !== undefined)(
         });
       });
 
+      it('leaves nodes above the chroot, which it had to make, to everybody, and closes the chroot itself', async () => {
+        const place = `${harness.chroot}/shared/team`;
+        const { coordination } = await harness.connect({
+          place,
+          credentialsFile: credentials('isobar:secret'),
+        });
+        await coordination.createTopology(topology('t'));
+        await harness.admin(async (client) => {
+          for (const path of [harness.chroot, `${harness.chroot}/shared`]) {
+            expect(await client.isOpenToAll(path), path).toBe(true);
+          }
+          const others = await client.create(
+            `${harness.chroot}/shared/others`,
+            Buffer.alloc(0),
+            false,
+            'everybody',
+          );
+          expect(others.isDone).toBe(true);
+          for (const path of ['', '/cluster', '/topologies']) {
+            expect((await client.getData(place + path)).isDone, path).toBe(false);
+          }
+        });
+      });
+
       it('goes on with them over a new connection and a new session', async () => {
         const { coordination, link } = await harness.connect({
           credentialsFile: credentials('isobar:secret'),

@@ -21,6 +21,8 @@ export interface ClientOptions {
   /** A daemon's directory; default: a new one; null: a worker, which has none. */
   readonly directory?: string | null;
   readonly credentialsFile?: string;
+  /** Default: the harness's chroot. */
+  readonly place?: string;
   readonly logger?: Logger;
 }
 
@@ -52,10 +54,15 @@ export async function createZooKeeperHarness(): Promise<ZooKeeperHarness> {
     chroot,
     root,
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    async connect({ directory = mkdtempSync(join(root, 'daemon-')), credentialsFile, logger } = {}) {
+    async connect({
+      directory = mkdtempSync(join(root, 'daemon-')),
+      credentialsFile,
+      logger,
+      place = chroot,
+    } = {}) {
       const link = await openCuttableLink(server.port);
       const coordination = await connectCoordination({
-        address: `zookeeper://127.0.0.1:${link.port}${chroot}`,
+        address: `zookeeper://127.0.0.1:${link.port}${place}`,
         process: { pid: process.pid, startTime: '' },
         ...(directory === null ? {} : { directory }),
         settings: {
