@@ -209,7 +209,8 @@ export const ERROR_TABLE = {
   },
   TRANSITION_ILLEGAL: {
     when: 'A topology cannot do what was asked in the status that it is in, such as a rebalance of one that is killed.',
-    action: 'See `isobar describe NAME`; wait until its status has changed.',
+    action:
+      'See `isobar describe NAME`, and wait until its status has changed. A kill cannot be taken back: once it is removed, submit it again.',
   },
   RESOURCES_NOT_HEEDED: {
     when: 'A rebalance gives resources of components that nobody would look at: the strategy of the cluster does not place by resources, or a resource is not known.',
@@ -409,7 +410,8 @@ export const ERROR_TABLE = {
   },
   DEV_ALREADY_RUNNING: {
     when: '`isobar dev` was given options other than those that the running cluster, or supervisor, was started with.',
-    action: 'Run `isobar dev stop` first, or add a supervisor with `isobar dev supervisor start`.',
+    action:
+      'For other settings run `isobar dev stop --keep-workers` (workers go on) and then `isobar dev` with all that is to hold; add a supervisor with `isobar dev supervisor start`.',
   },
   SUPERVISOR_UNKNOWN: {
     when: 'A command names a supervisor that the cluster does not have.',

@@ -62,11 +62,19 @@ export function addDevCommands(
     });
   withCommon(dev.command('status'))
     .description('Show daemons, supervisors, slots and topologies, and what does not run and why.')
-    .action(async (_flags, command: Command) => done(await actions.status(command.optsWithGlobals())));
+    .action(async (_flags, command: Command) => done(await actions.status(command.optsWithGlobals())))
+    .addHelpText('after', example('isobar dev status'));
   withCommon(dev.command('stop'))
     .description('End daemons and workers. The state stays: topologies go on at the next start.')
     .option('--keep-workers', 'leave the workers running, for the next start to adopt')
-    .action(async (_flags, command: Command) => done(await actions.stop(command.optsWithGlobals())));
+    .action(async (_flags, command: Command) => done(await actions.stop(command.optsWithGlobals())))
+    .addHelpText(
+      'after',
+      example(
+        'isobar dev stop                   workers end as well: bolts begin without their state at the next start',
+        'isobar dev stop --keep-workers    for other settings or a new version: workers go on',
+      ),
+    );
   const supervisor = dev
     .command('supervisor')
     .description('Start or stop one supervisor, as if its machine came or went.');
@@ -76,6 +84,10 @@ export function addDevCommands(
     .option('--supervisor <description>', `what is to be known of a new one: ${SPEC}`, collect)
     .action(async (name: string, _flags, command: Command) =>
       done(await actions.startSupervisor(name, command.optsWithGlobals())),
+    )
+    .addHelpText(
+      'after',
+      example('isobar dev supervisor start a', 'isobar dev supervisor start b --supervisor name=b,slots=2'),
     );
   withCommon(supervisor.command('stop'))
     .description('Stop a supervisor and its workers; it stays away until it is started.')
@@ -84,7 +96,19 @@ export function addDevCommands(
     .option('--only', 'the supervisor alone: its workers go on')
     .action(async (name: string, _flags, command: Command) =>
       done(await actions.stopSupervisor(name, command.optsWithGlobals())),
+    )
+    .addHelpText(
+      'after',
+      example(
+        'isobar dev supervisor stop a            positions are stored, executors move; state of bolts there is lost',
+        'isobar dev supervisor stop a --only     its workers go on, and nothing moves',
+        'isobar plan --from-cluster --remove a   what would move where; touches nothing',
+      ),
     );
+}
+
+function example(...lines: readonly string[]): string {
+  return `\nExample:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }
 
 function withCommon(command: Command): Command {

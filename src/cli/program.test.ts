@@ -102,11 +102,30 @@ describe('runProgram', () => {
     'refuses %j with exit code 2 and says how it is used',
     async (words) => {
       const { code, err, runs } = await parse(...words);
-      expect(err).toMatch(/Usage: isobar|See isobar --help/);
+      expect(err).toMatch(/Usage: isobar|See isobar( run)? --help/);
       expect(runs).toEqual([]);
       expect(code).toBe(2);
     },
   );
+
+  it.each([
+    [['why'], 'See isobar why --help.'],
+    [['rebalance', 'words', '-x'], 'See isobar rebalance --help.'],
+    [['dev', 'supervisor', 'stop'], 'See isobar dev supervisor stop --help.'],
+    [['walk'], 'See isobar --help.'],
+  ])('refers after the mistake in %j to the help of that command', async (words, expected) => {
+    expect((await parse(...words)).err).toContain(expected);
+  });
+
+  it.each([
+    [['dev', 'status']],
+    [['dev', 'stop']],
+    [['dev', 'supervisor', 'start']],
+    [['dev', 'supervisor', 'stop']],
+  ])('has an example in the help of %j', async (words) => {
+    const { out } = await parse(...words, '--help');
+    expect(out).toMatch(new RegExp(`Examples?:\\n(?:.*\\n)*? +isobar ${words.join(' ')}\\b`));
+  });
 
   it.each([
     ['dev', ['start', {}]],

@@ -51,8 +51,7 @@ export async function runProgram(
     .description('Runs typed topologies of spouts and bolts on all cores, every row at least once.')
     .version(text.version, '-V, --version', 'print the version')
     .exitOverride()
-    .configureOutput({ writeOut: (out) => text.write(out), writeErr: (out) => text.writeError(out) })
-    .showHelpAfterError('See isobar --help.');
+    .configureOutput({ writeOut: (out) => text.write(out), writeErr: (out) => text.writeError(out) });
   program
     .command('run')
     .description(
@@ -79,6 +78,7 @@ export async function runProgram(
   addPlanCommand(program, commands.plan, (code) => (exitCode = code));
   addDevCommands(program, commands.dev, (code) => (exitCode = code));
   program.addHelpText('after', EXAMPLES);
+  nameOwnHelp(program, 'isobar');
   try {
     await program.parseAsync([...words], { from: 'user' });
   } catch (error) {
@@ -86,6 +86,12 @@ export async function runProgram(
     return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
   }
   return exitCode;
+}
+
+/** A mistake in a command's words refers to the help of that command. */
+function nameOwnHelp(command: Command, words: string): void {
+  command.showHelpAfterError(`See ${words} --help.`);
+  for (const one of command.commands) nameOwnHelp(one, `${words} ${one.name()}`);
 }
 
 function collect(value: string, before: readonly string[] = []): readonly string[] {

@@ -14,7 +14,7 @@ export function devStatusLines(status: DevStatus): readonly string[] {
     '',
     ...columns(status.daemons, DAEMON_COLUMNS, WIDTH),
     '',
-    ...columns(status.supervisors, SUPERVISOR_COLUMNS, WIDTH),
+    ...columns(status.supervisors, supervisorColumns(status), WIDTH),
     ...troubles(status),
     '',
     topologiesText(status),
@@ -37,6 +37,16 @@ const DAEMON_COLUMNS: readonly Column<DevDaemonStatus>[] = [
   { title: 'state', align: 'left', cell: ({ state }) => state },
   { title: 'restarts', align: 'right', cell: ({ restarts }) => String(restarts) },
 ];
+
+/** Whether supervisors have joined, and what they use, is known from Nimbus alone. */
+function supervisorColumns({ topologies }: DevStatus): readonly Column<DevSupervisorStatus>[] {
+  if (topologies !== null) return SUPERVISOR_COLUMNS;
+  return SUPERVISOR_COLUMNS.map((column): Column<DevSupervisorStatus> => {
+    if (column.title === 'state')
+      return { ...column, cell: ({ isWanted }) => (isWanted ? 'not known' : 'stopped') };
+    return column.title === 'slots used' ? { ...column, cell: () => '–' } : column;
+  });
+}
 
 const SUPERVISOR_COLUMNS: readonly Column<DevSupervisorStatus>[] = [
   { title: 'supervisor', align: 'left', cell: ({ name }) => name },

@@ -148,9 +148,14 @@ function byName(a: SupervisorSpec, b: SupervisorSpec): number {
   return a.name < b.name ? -1 : 1;
 }
 
-function describeCluster({ coordinator }: ClusterFile, supervisors: readonly SupervisorFile[]): string {
+function describeCluster(
+  { coordinator, settings }: ClusterFile,
+  supervisors: readonly SupervisorFile[],
+): string {
   const names = supervisors.map(({ spec }) => spec.name).join(', ');
-  return `coordinator ${coordinator ?? 'embedded'}, ${supervisors.length === 1 ? 'supervisor' : 'supervisors'} ${names}`;
+  const given = Object.entries(settings).map(([key, value]) => `${key}=${String(value)}`);
+  const words = given.length === 0 ? 'no settings' : `settings ${given.join(' ')}`;
+  return `coordinator ${coordinator ?? 'embedded'}, ${supervisors.length === 1 ? 'supervisor' : 'supervisors'} ${names}, ${words}`;
 }
 
 async function refuseVersion(directory: DevDirectory): Promise<void> {
