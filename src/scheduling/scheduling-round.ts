@@ -23,6 +23,7 @@ import { supervisorsToNotify } from './notify.js';
 import { compareRanges, compareText, inOrder } from './order.js';
 import { factsOfSettings } from './placement-rules.js';
 import { rebalanceInPlace } from './rebalance/rebalanced-workers.js';
+import { withoutOverload } from './rebalance/without-overload.js';
 import type {
   DeadExecutor,
   RoundInput,
@@ -311,7 +312,11 @@ function rebalanced(snapshot: ClusterSnapshot, readable: readonly ReadTopology[]
       wantedWorkers: plan.topologyWorkers,
     });
   }
-  return { ...snapshot, placement: cluster.placement() };
+  const heeding = pending.filter(
+    ({ topology: { settings } }) => settings['scheduling.strategy'] === 'resource-aware',
+  );
+  const ids = new Set(heeding.map(({ topology }) => topology.id));
+  return { ...snapshot, placement: withoutOverload(snapshot, cluster.placement(), ids) };
 }
 
 /** Supervisors with the ports on which something may be placed now. */
