@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RawSettings } from '../base/index.js';
 import type { Assignment } from '../scheduling/index.js';
-import { NimbusHarness, until } from './testing/nimbus-harness.js';
+import { described, NimbusHarness, until } from './testing/nimbus-harness.js';
 
 let harness: NimbusHarness | undefined;
 afterEach(async () => {
@@ -54,6 +54,21 @@ describe('strategies in a running Nimbus', () => {
       return topologies.find(({ id }) => id === second)?.unplacedReason ?? false;
     });
     expect(lack).toMatch(/memory|heap|MB/i);
+  });
+
+  it('a submission is told what no machine could ever hold, and not only when it has waited', async () => {
+    const own = await started({ 'scheduling.strategy': 'resource-aware' });
+    await announce('small', [1, 2, 3], 1, 256);
+    await until('the machine', async () => (await own.nimbus.supervisors()).length === 1);
+    const { notes } = await own.nimbus.submit({
+      description: described('huge', 2),
+      code: '// huge',
+      sourceMap: '{}',
+      settings: { ...QUIET, 'topology.component-cpu': 150 },
+    });
+    expect(notes.join('\n')).toMatch(
+      /^Topology "huge" has no machine that could hold an executor .*150 % of a core/m,
+    );
   });
 
   it('isolation keeps other topologies off the hosts of one that is named', async () => {
