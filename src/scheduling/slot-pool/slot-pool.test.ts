@@ -186,11 +186,24 @@ describe('the slot pool', () => {
       kind: fc.constant('request' as const),
       count: fc.integer({ min: 1, max: 4 }),
       load: fc.nat(5),
+      profile: fc.constantFrom('UNKNOWN', 'UNKNOWN', 'big'),
     }),
+    fc.record({ kind: fc.constant('repeat' as const), which: fc.nat(30) }),
+    fc.record({
+      kind: fc.constant('reserve' as const),
+      slot: fc.nat(30),
+      profile: fc.constantFrom('UNKNOWN', 'big'),
+      // Also one that is known already.
+      known: fc.option(fc.nat(30)),
+    }),
+    fc.record({ kind: fc.constant('tick' as const) }),
     fc.record({
       kind: fc.constant('offer' as const),
       machine: fc.nat(3),
       count: fc.integer({ min: 1, max: 4 }),
+      profile: fc.constantFrom('ANY', 'ANY', 'big'),
+      // Slots that have been offered before, there or by another machine.
+      back: fc.nat(2),
     }),
     fc.record({ kind: fc.constant('release' as const), which: fc.nat(30) }),
     fc.record({ kind: fc.constant('machine-lost' as const), machine: fc.nat(3) }),
@@ -216,15 +229,34 @@ describe('the slot pool', () => {
                 requests: Array.from({ length: event.count }, () => ({
                   id: `r${requests++}`,
                   load: event.load,
-                  profile: 'UNKNOWN',
+                  profile: event.profile,
                 })),
               });
               break;
+            case 'repeat':
+              pool.play({
+                kind: 'request',
+                requests: [{ id: `r${event.which}`, load: 1, profile: 'UNKNOWN' }],
+              });
+              break;
+            case 'reserve': {
+              const id = `r${event.known ?? requests++}`;
+              pool.play({
+                kind: 'reserve',
+                request: { id, load: 1, profile: event.profile },
+                slot: `s${event.slot}`,
+              });
+              break;
+            }
             case 'offer':
+              offers = Math.max(0, offers - event.back);
               pool.play({
                 kind: 'offer',
                 machine: `m${event.machine}`,
-                slots: Array.from({ length: event.count }, () => ({ id: `s${offers++}`, profile: 'ANY' })),
+                slots: Array.from({ length: event.count }, () => ({
+                  id: `s${offers++}`,
+                  profile: event.profile,
+                })),
               });
               break;
             case 'release':
