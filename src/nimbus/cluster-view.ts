@@ -298,7 +298,7 @@ export class ClusterView {
     }
     const hadProblem = known.loadProblem !== undefined;
     await this.#load(known);
-    if (hadProblem && known.loadProblem === undefined) changed.add(value.id);
+    if (hadProblem !== (known.loadProblem !== undefined)) changed.add(value.id);
   }
 
   async #readSupervisors(): Promise<boolean> {

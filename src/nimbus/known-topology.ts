@@ -54,6 +54,8 @@ export class KnownTopology {
   #version: number;
   #totals = new TotalsBook();
   #areTotalsLoaded = false;
+  /** Somebody could not use its code: that it is there says nothing. */
+  #isCodeDoubted = false;
   #isUnsaved = false;
   #hasCounted = false;
   /** Workers whose last report is in the totals but not in the stored ones, and those of whom those have it. */
@@ -159,6 +161,13 @@ export class KnownTopology {
     return this.loadProblem?.code === 'TOPOLOGY_CODE_LOST';
   }
 
+  /** A supervisor has found its code missing or damaged. Returns whether it is to be looked at again. */
+  doubtCode(): boolean {
+    if (this.loadProblem !== undefined || isTerminal(this.record.phase)) return false;
+    this.#isCodeDoubted = true;
+    return true;
+  }
+
   get isAtRest(): boolean {
     return this.#isAtRest;
   }
@@ -168,12 +177,14 @@ export class KnownTopology {
       this.#totals = new TotalsBook(await blobs.readDocument(totalsName(this.id)));
       this.#areTotalsLoaded = true;
     }
-    if (this.loaded !== undefined && this.loadProblem === undefined) return;
+    if (this.loaded !== undefined && this.loadProblem === undefined && !this.#isCodeDoubted) return;
     // Whatever it needed may be gone with it.
     if (this.record.phase.kind === 'removed') return;
     try {
       this.loaded ??= await this.#loadDescription(blobs, cluster);
-      if (!isTerminal(this.record.phase)) await requireCode(blobs, this.record.codeHash);
+      if (this.#isCodeDoubted) await blobs.read(this.record.codeHash);
+      else if (!isTerminal(this.record.phase)) await requireCode(blobs, this.record.codeHash);
+      this.#isCodeDoubted = false;
       this.loadProblem = undefined;
     } catch (error) {
       this.loadProblem = toErrorRecord(error);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger, type Settings, VirtualClock } from '../base/index.js';
+import { type ErrorCode, silentLogger, type Settings, VirtualClock } from '../base/index.js';
 import type { Coordination, TaskReport } from '../coordination/index.js';
 import type { Assignment } from '../scheduling/index.js';
 import type { BlobStore } from './blob-store.js';
@@ -346,6 +346,57 @@ describe('losses', () => {
     const taken = [...assignment.slots, ...(kept?.slots ?? [])].map(({ port }) => port);
     expect(new Set(taken).size).toBe(3);
     expect((await statusOf(lost)).problems).toMatchObject([{ code: 'TOPOLOGY_CODE_LOST' }]);
+  });
+
+  it.each([
+    ['deleted', (path: string) => rmSync(path)],
+    ['emptied', (path: string) => writeFileSync(path, '')],
+    ['of other bytes', (path: string) => writeFileSync(path, '// worts')],
+  ])('calls a topology failed whose code is %s, once a supervisor cannot start it', async (_how, harm) => {
+    await announce('s1', [1]);
+    const id = await submit('words', 1);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 1);
+    await report(assignment, 's1');
+    await until('its worker', async () => (await statusOf(id)).workers[0]?.isReady);
+    harm(blobStore.blobPath((await outside.readTopology(id))!.value.codeHash));
+    const heartbeat = (await outside.readHeartbeat('s1'))!;
+    const tell = (code: ErrorCode): Promise<void> =>
+      outside.publishHeartbeat({
+        ...heartbeat,
+        sequence: cluster.nextSequence(),
+        slots: heartbeat.slots.map((slot) => ({
+          ...slot,
+          ...{ state: 'backing-off', workerId: null, pid: null },
+          lastProblem: { code, message: 'it does not start', details: {} },
+        })),
+      });
+    await tell('WORKER_LOST');
+    await settle();
+    expect((await statusOf(id)).phase.kind).toBe('active');
+    await tell('TOPOLOGY_CODE_LOST');
+    await until('its failure', async () => (await statusOf(id)).phase.kind === 'failed');
+    expect((await nimbus.list()).topologies[0]).toMatchObject({
+      status: 'FAILED',
+      problem: { code: 'TOPOLOGY_CODE_LOST' },
+    });
+  });
+
+  it('believes no supervisor that its code is lost while it is there', async () => {
+    await announce('s1', [1]);
+    const id = await submit('words', 1);
+    const assignment = await assigned(id, ({ slots }) => slots.length === 1);
+    await report(assignment, 's1');
+    const heartbeat = (await outside.readHeartbeat('s1'))!;
+    const lastProblem = { code: 'TOPOLOGY_CODE_LOST', message: 'gone', details: {} } as const;
+    const slots = heartbeat.slots.map((slot) => ({
+      ...slot,
+      state: 'backing-off',
+      workerId: null,
+      lastProblem,
+    }));
+    await outside.publishHeartbeat({ ...heartbeat, sequence: cluster.nextSequence(), slots });
+    await settle();
+    expect((await statusOf(id)).phase.kind).toBe('active');
   });
 });
 

@@ -543,11 +543,26 @@ class RunningNimbus implements Nimbus {
     this.#mustAcknowledge ||= heartbeats.some(
       ({ lastReports, events = [] }) => lastReports.length > 0 || events.length > 0,
     );
-    for (const id of reported) this.#concerned.add(id);
+    for (const id of reported) {
+      this.#concerned.add(id);
+      this.#lookAtCode(id);
+    }
     for (const id of new Set([...reported, ...topologies])) {
       const known = this.#view.topologies.get(id);
       if (known?.isUnsaved === true) this.#unsaved.add(known);
     }
+  }
+
+  /** A supervisor that cannot start a worker for want of its code says so: Nimbus then looks itself. */
+  #lookAtCode(topologyId: string): void {
+    const isMissed = ({ slot }: Report): boolean =>
+      slot.topologyId === topologyId &&
+      slot.workerId === null &&
+      slot.lastProblem?.code === 'TOPOLOGY_CODE_LOST';
+    if (!this.#view.reportsOf(topologyId).some(isMissed)) return;
+    if (this.#view.topologies.get(topologyId)?.doubtCode() !== true) return;
+    this.#view.markTopologies([topologyId]);
+    this.#loop.wake();
   }
 
   /** Supervisors of which it must be known whether their machine is there. */

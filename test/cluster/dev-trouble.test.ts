@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { clusterSocketDirectory } from '../../src/api/index.js';
-import { processIdentity } from '../../src/base/index.js';
+import { processIdentity, serveChannels, silentLogger } from '../../src/base/index.js';
 import { CLI, numbersApp, until, Workshop } from './command.js';
 import { DevCluster } from './dev-cluster.js';
 
@@ -165,6 +165,35 @@ describe('a cluster that runs', () => {
     );
   });
 
+  it('calls a topology failed whose stored bundle is damaged once no worker of it can be started, and goes on with others', async () => {
+    await cluster.ask('--set', 'worker.restart-backoff=200ms', '--set', 'nimbus.round-interval=1s');
+    await cluster.submit(workshop.write('app.ts', numbersApp(null)));
+    const [{ name } = { name: '' }] = (
+      await cluster.untilStatus('a topology', ({ topologies }) => topologies?.[0]?.workers === 1)
+    ).topologies!;
+    const blobs = join(cluster.directory, 'state', 'nimbus', 'blobs');
+    for (const blob of readdirSync(blobs)) writeFileSync(join(blobs, blob), '');
+    // The supervisor has a copy of its own; without it it must ask for the bundle.
+    rmSync(join(cluster.directory, 'supervisors', 'local', 'code'), { recursive: true });
+    for (const { pid, kind } of workshop.processes()) if (kind === 'worker') process.kill(pid, 'SIGKILL');
+    await cluster.untilStatus(
+      'its failure',
+      ({ topologies }) => topologies?.find((one) => one.name === name)?.status === 'FAILED',
+    );
+    const told = await workshop.run(['events', name, '--json', '--directory', cluster.directory]);
+    const events = told.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { kind: string; code: string | null; message: string });
+    expect(events).toContainEqual(
+      expect.objectContaining({ kind: 'worker-died', message: expect.stringContaining('SIGKILL') as string }),
+    );
+    for (const kind of ['worker-not-started', 'failed'])
+      expect(events).toContainEqual(expect.objectContaining({ kind, code: 'TOPOLOGY_CODE_LOST' }));
+    await cluster.submit(workshop.write('other.ts', numbersApp(null, { name: 'others' })));
+    await cluster.untilTopology('the other one', 'others', ({ isReady }) => isReady);
+  });
+
   it('ends all the same when its supervisor does not answer', async () => {
     await cluster.ask('--supervisors', '2', '--set', 'supervisor.worker-stop-timeout=500ms');
     process.kill(await cluster.pidOf('supervisor-s1'), 'SIGSTOP');
@@ -181,6 +210,50 @@ describe('commands for a cluster', () => {
       expect(ended.code).toBe(4);
     }
     expect(existsSync(cluster.directory)).toBe(false);
+  });
+
+  it('say that its daemon is of another version, and change nothing', async () => {
+    await cluster.ask('--supervisors', '2');
+    process.kill(await cluster.pidOf('nimbus'), 'SIGSTOP');
+    const { controlSocket } = await cluster.status();
+    rmSync(controlSocket);
+    const other = await serveChannels(
+      controlSocket,
+      () => ({ onRequest: () => ({ nimbusId: 'n', isLeader: true, pid: 1, contract: 99 }) }),
+      silentLogger,
+    );
+    try {
+      const commands = [
+        ...[
+          ['list'],
+          ['describe', 'a'],
+          ['events'],
+          ['config'],
+          ['why', 'a'],
+          ['tap', 'a', 'b'],
+          ['kill', 'a'],
+        ],
+        ...[
+          ['rebalance', 'a', '-n', '2'],
+          ['activate', 'a'],
+          ['deactivate', 'a'],
+          ['logs', 'a'],
+        ],
+      ];
+      for (const words of commands) {
+        const ended = await workshop.run([...words, '--directory', cluster.directory]);
+        expect([words[0], ended.code, ended.stderr.split(':')[0]]).toEqual([
+          words[0],
+          4,
+          'DAEMON_VERSION_MISMATCH',
+        ]);
+        expect(ended.stderr).toContain('version 99');
+      }
+      expect((await cluster.dev('status')).stdout).toContain('DAEMON_VERSION_MISMATCH');
+      expect((await cluster.dev()).stderr).toContain('DAEMON_VERSION_MISMATCH');
+    } finally {
+      await other.close();
+    }
   });
 
   it('end by themselves, and say why, while its daemon stands still', async () => {

@@ -6,7 +6,7 @@ import {
   type SupervisorStatus,
   type TopologySummary,
 } from '../../api/index.js';
-import type { ErrorRecord } from '../../base/index.js';
+import { type ErrorRecord, hasCode, toErrorRecord } from '../../base/index.js';
 import { askDaemon, findDaemon } from './daemon-control.js';
 import { planDaemons } from './daemon-plan.js';
 import {
@@ -84,11 +84,12 @@ export async function inspectCluster(directory: DevDirectory): Promise<DevStatus
   if (cluster === undefined) return undefined;
   const supervisors = readSupervisors(directory);
   const keeper = findKeeper(directory);
-  const [kept, daemons, status] = await Promise.all([
+  const [kept, daemons, nimbus] = await Promise.all([
     keeper === undefined ? undefined : askKeeper(directory, 'status'),
     daemonStatuses(directory, cluster, supervisors),
     askNimbus(directory),
   ]);
+  const status = 'problem' in nimbus ? undefined : nimbus;
   const reports = new Map(kept?.daemons.map((report) => [report.id, report]));
   const known = daemons.map((daemon): DevDaemonStatus => {
     const report = reports.get(daemon.id);
@@ -121,7 +122,7 @@ export async function inspectCluster(directory: DevDirectory): Promise<DevStatus
         status: life,
         workers: workers.actual,
       })) ?? null,
-    problem: kept?.problem ?? null,
+    problem: kept?.problem ?? ('problem' in nimbus ? nimbus.problem : null),
   };
 }
 
@@ -149,7 +150,8 @@ interface Known {
   readonly topologies: readonly TopologySummary[];
 }
 
-async function askNimbus(directory: DevDirectory): Promise<Known | undefined> {
+/** A daemon of another version does not go away by waiting; of others that do not answer, the list of daemons tells. */
+async function askNimbus(directory: DevDirectory): Promise<Known | { readonly problem: ErrorRecord | null }> {
   const client = clusterClient(directory.path, { patienceMs: 0 });
   try {
     const [supervisors, { topologies }] = [
@@ -157,9 +159,8 @@ async function askNimbus(directory: DevDirectory): Promise<Known | undefined> {
       await client.ask('list', null),
     ];
     return { supervisors, topologies };
-  } catch {
-    // The daemons that are missing, or silent, are in the list.
-    return undefined;
+  } catch (error) {
+    return { problem: hasCode(error, 'DAEMON_VERSION_MISMATCH') ? toErrorRecord(error) : null };
   } finally {
     client.close();
   }

@@ -160,6 +160,8 @@ function describeCluster(
 
 async function refuseVersion(directory: DevDirectory): Promise<void> {
   const status = await inspectCluster(directory);
+  // Two builds of one version can differ in what they say to each other.
+  if (status?.problem?.code === 'DAEMON_VERSION_MISMATCH') throw IsobarError.from(status.problem);
   const versions = [status?.keeper?.version, ...(status?.daemons.map(({ version }) => version) ?? [])];
   const other = versions.find(
     (version) => version !== undefined && version !== null && version !== packageVersion(),
