@@ -252,7 +252,7 @@ if (once === 1) rmSync(${JSON.stringify(once)}, { recursive: true, force: true }
     'isobar %j shows how it is used',
     async (words) => {
       const ended = await workshop.run(words);
-      expect(ended.stderr).toMatch(/Usage: isobar|See isobar --help/);
+      expect(ended.stderr).toMatch(/Usage: isobar|See isobar( run)? --help/);
       expect(ended.code).toBe(2);
     },
   );

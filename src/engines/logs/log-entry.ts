@@ -30,12 +30,14 @@ export interface LogFilter {
 const COMMON_FIELDS: ReadonlySet<string> = new Set(['topology', 'worker', 'daemon', 'pid']);
 const COMMON_FIELDS_OF_DAEMON: ReadonlySet<string> = new Set(['daemon', 'pid']);
 
+const RECORD_START = '{"level":';
+
 /**
  * @param otherwiseMs time of a line that is no record
  */
 export function parseEntry(from: string, line: string, otherwiseMs: number): LogEntry | undefined {
   if (line === '') return undefined;
-  const record = line.startsWith('{') ? parseRecord(line) : undefined;
+  const record = line.startsWith('{') ? (parseRecord(line) ?? recordBehind(line)) : undefined;
   if (record === undefined) {
     const raw = { component: null, task: null, output: 'raw', message: line, fields: {} };
     return { from, timeMs: otherwiseMs, level: 'info', ...raw };
@@ -59,6 +61,12 @@ export function isWanted(entry: LogEntry, { component, sinceMs, level }: LogFilt
   if (component !== undefined && entry.component !== component) return false;
   if (sinceMs !== undefined && entry.timeMs < sinceMs) return false;
   return level === undefined || ENTRY_LEVELS.indexOf(entry.level) >= ENTRY_LEVELS.indexOf(level);
+}
+
+/** The record that a writer began behind the part of another one that a full disk had cut. */
+function recordBehind(line: string): Readonly<Record<string, unknown>> | undefined {
+  const start = line.lastIndexOf(RECORD_START);
+  return start <= 0 ? undefined : parseRecord(line.slice(start));
 }
 
 function parseRecord(line: string): Readonly<Record<string, unknown>> | undefined {
