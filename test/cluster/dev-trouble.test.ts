@@ -212,6 +212,42 @@ describe('commands for a cluster', () => {
     expect(existsSync(cluster.directory)).toBe(false);
   });
 
+  it('are each answered although Nimbus is killed while they are asked, and their history is whole', async () => {
+    await cluster.ask('--supervisors', '2');
+    await cluster.submit(workshop.write('app.ts', numbersApp(null)), '--workers', '2');
+    await cluster.untilTopology('its workers', 'numbers', ({ isReady }) => isReady);
+    const commands = [
+      ...[['list'], ['describe', 'numbers'], ['events', 'numbers'], ['config', 'numbers']],
+      ...[
+        ['deactivate', 'numbers'],
+        ['activate', 'numbers'],
+        ['rebalance', 'numbers', '-n', '1'],
+      ],
+      ...[
+        ['tap', 'numbers', 'numbers', '-n', '1'],
+        ['kill', 'numbers', '-w', '0'],
+      ],
+    ];
+    for (const words of commands) {
+      const nimbus = await cluster.pidOf('nimbus');
+      const answer = workshop.run([...words, '--directory', cluster.directory]);
+      // Somewhere between the start of the command and its answer.
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      process.kill(nimbus, 'SIGKILL');
+      expect(await answer, words.join(' ')).toMatchObject({ code: 0 });
+      await cluster.untilStatus('another Nimbus', ({ state }) => state === 'ready');
+    }
+    const history = async (): Promise<string[]> => {
+      const told = await workshop.run(['events', 'numbers', '--json', '--directory', cluster.directory]);
+      const lines = told.stdout.trim().split('\n');
+      return lines.map((line) => (JSON.parse(line) as { kind: string }).kind);
+    };
+    let kinds = await history();
+    for (let look = 0; look < 50 && !kinds.includes('removed'); look++) kinds = await history();
+    for (const kind of ['submitted', 'deactivated', 'activated', 'rebalanced', 'killed', 'removed'])
+      expect(kinds.filter((one) => one === kind)).toEqual([kind]);
+  });
+
   it('say that its daemon is of another version, and change nothing', async () => {
     await cluster.ask('--supervisors', '2');
     process.kill(await cluster.pidOf('nimbus'), 'SIGSTOP');

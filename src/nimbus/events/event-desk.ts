@@ -240,7 +240,7 @@ function wishOf({
 }: NonNullable<TopologyRecord['desired']>): string {
   const counts = Object.entries(executors).map(([component, count]) => `${component}=${count}`);
   const wishes = [
-    ...(workers === undefined ? [] : [`${workers} workers`]),
+    ...(workers === undefined ? [] : [workers === 1 ? '1 worker' : `${workers} workers`]),
     ...(counts.length === 0 ? [] : [`executors ${counts.join(' ')}`]),
     ...(Object.keys(resources).length === 0 ? [] : [`resources of ${Object.keys(resources).join(', ')}`]),
     ...(placement === 'from-scratch' ? ['from scratch'] : []),
