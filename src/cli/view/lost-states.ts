@@ -9,7 +9,7 @@ export interface LostTask {
   readonly lastMs: number;
 }
 
-/** By task, in the order in which each was lost first. */
+/** By task, the one that was lost last at the end. */
 export function lostTasks(lostStates: TopologyStatus['lostStates']): readonly LostTask[] {
   const byTask = new Map<number, LostTask>();
   for (const { component, task, atMs } of lostStates) {
@@ -21,5 +21,5 @@ export function lostTasks(lostStates: TopologyStatus['lostStates']): readonly Lo
       lastMs: Math.max(known?.lastMs ?? atMs, atMs),
     });
   }
-  return [...byTask.values()];
+  return [...byTask.values()].sort((a, b) => a.lastMs - b.lastMs || a.task - b.task);
 }
