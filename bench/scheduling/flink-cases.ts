@@ -288,12 +288,12 @@ function returnedToStrategy(library: Library): Prepared {
     executors: 600,
     workers: 80,
   });
-  const strategy = balanced(library);
-  const { placement } = strategy({ ...cluster, supervisors: cluster.supervisors.slice(0, -1) });
+  const { placement } = balanced(library)({ ...cluster, supervisors: cluster.supervisors.slice(0, -1) });
   const snapshot = { ...cluster, placement };
   let result: SchedulingResult | undefined;
   return {
-    decide: () => (result = strategy(snapshot)),
+    // A new one each time: it would know the question.
+    decide: () => (result = balanced(library)(snapshot)),
     facts: () => ({
       ...loadFacts(snapshot, result!),
       'moved-executors': { value: movedExecutors(placement, result!.placement), unit: '' },
