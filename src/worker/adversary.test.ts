@@ -2,7 +2,7 @@
  * Attempts to break the executor threads: what user code can do wrong, routes that change at bad moments, executors that
  * stop and start, and random graphs under random settings, placements and crashes. Seeded; every wait has a limit.
  */
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -488,6 +488,39 @@ describe('spouts', () => {
     await run.until('failures', () => run.totals('numbers').failed >= 20, 3000);
     await pause(50);
     expect(run.totals('numbers').pending).toBeLessThanOrEqual(21);
+  });
+});
+
+describe('a dead letter', () => {
+  it('says in which component it failed, and what was thrown there if that is in the thread of its spout', async () => {
+    const fails = bolt({
+      takes: ROW,
+      process({ n }) {
+        if (n === 3) throw new RangeError('three is too many');
+      },
+    });
+    const errors: unknown[] = [];
+    for (const thread of [0, 1]) {
+      const directory = letters();
+      const run = start(
+        topology('letters', (b) => {
+          b.bolt('fails', fails).shuffle(b.spout('numbers', numbers(5)));
+        }),
+        {
+          threads: 2,
+          deadLetterDirectory: directory,
+          settings: { 'replay.max-failures': 1 },
+          place: (component) => (component === 'fails' ? thread : 0),
+        },
+      );
+      await run.runToEnd();
+      const [file] = readdirSync(directory);
+      const letter = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Record<string, unknown>;
+      expect(letter).toMatchObject({ component: 'numbers', failingComponent: 'fails', reason: 'user' });
+      errors.push(letter['error']);
+      await run.close();
+    }
+    expect(errors).toEqual([expect.objectContaining({ message: 'three is too many' }), undefined]);
   });
 });
 

@@ -400,12 +400,13 @@ export class BoltExecutor implements LocalTarget {
     );
   }
 
-  /** Fails what has been in user code for longer than the message time-out. Returns how many. */
-  expire(nowMs: number): number {
+  /** Fails what has been in user code for longer than the message time-out, time that the thread stood not counted. Returns how many. */
+  expire(nowMs: number, stoodMs = 0): number {
     const timeoutMs = this.#context.options.settings['topology.message-timeout'];
     let expired = 0;
     for (const task of this.tasks) {
       for (const call of task.openCalls) {
+        call.sinceMs = Math.min(nowMs, call.sinceMs + stoodMs);
         if (nowMs - call.sinceMs < timeoutMs) continue;
         task.openCalls.delete(call);
         call.fail('timeout');

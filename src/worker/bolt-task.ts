@@ -42,9 +42,10 @@ export class BoltTaskRunner implements EmittingTask, LocalRoot {
   inFlight = 0;
   /** Rows of an asynchronous task that wait for an earlier row of the same key. */
   readonly lines = new OrderLines();
-  /** Start times (ms) of calls whose promise has not settled, and the anchors that user code holds. */
+  /** Calls whose promise has not settled, and the anchors that user code holds. */
   readonly openCalls = new Set<{
-    readonly sinceMs: number;
+    /** When it began, ms; later by the time that the thread has stood since. */
+    sinceMs: number;
     /** The tree of the row; task 0: of none, or of several. */
     readonly rootTask: number;
     readonly rootSequence: number;
@@ -247,9 +248,11 @@ export function reportUserError(task: EmittingTask, error: unknown, call: string
     message: fault.message,
     stack: fault.stack,
   });
+  const record = toErrorRecord(fault);
+  task.context.userErrors.set(task.number, record);
   task.context.options.post({
     kind: 'error',
-    error: { component: task.component, task: task.number, error: toErrorRecord(fault) },
+    error: { component: task.component, task: task.number, error: record },
   });
 }
 

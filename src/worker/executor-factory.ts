@@ -234,6 +234,7 @@ function createSpoutTask(
     generation,
     crashes,
     movable: context.component(component).movable,
+    componentOf: (other) => factory.componentOf(other),
     deadLetters: new DeadLetterWriter({
       directory: deadLetterDirectory,
       topologyId,

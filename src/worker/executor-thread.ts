@@ -6,7 +6,7 @@
  * through rings; what changes around it comes as messages of the worker's main thread.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
-import { toErrorRecord, toIsobarError, type Clock, type Logger } from '../base/index.js';
+import { toErrorRecord, type Clock, type Logger } from '../base/index.js';
 import type { OldestPending, TapRequest, TopologyPhase } from '../coordination/index.js';
 import { Doorbell, H_TARGET_GENERATION } from '../messaging/index.js';
 import { encodePlain } from './acking/plain-values.js';
@@ -31,6 +31,8 @@ const SPOUT_BUDGET_ROWS = 256;
 const FRAMES_PER_TURN = 64;
 const YIELD_MS = 1;
 const MAINTENANCE_MS = 250;
+/** A thread that has not looked for longer has stood still. */
+const STOOD_MS = 2000;
 /** Period of the maintenance of a thread that has nothing pending, and its longest sleep. */
 const CALM_MS = 1000;
 const REPORT_MS = 1000;
@@ -110,7 +112,7 @@ export class ExecutorThread {
       onStarted: (tasks) => this.#onStarted(tasks),
       wake: () => this.wake(),
       onPrepared: (task) => options.post({ kind: 'prepared', task }),
-      onFailed: (task, error) => this.#onStartFailed(task, error),
+      onFailed: (task, error) => options.post({ kind: 'start-failed', task, error: toErrorRecord(error) }),
       onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
       onBroken: (error) => options.onBroken(error),
     });
@@ -342,12 +344,6 @@ export class ExecutorThread {
     return done;
   }
 
-  #onStartFailed(task: number, error: unknown): void {
-    const where = `component "${this.#options.factory.componentOf(task)}", task ${task}, prepare`;
-    const fault = toIsobarError(error, 'USER_CODE_FAILED', { where });
-    this.#options.post({ kind: 'start-failed', task, error: toErrorRecord(fault) });
-  }
-
   #onStarted(created: readonly CreatedTask[]): void {
     const reading = this.#phase.kind === 'active';
     for (const { kind, task } of created) if (kind === 'spout') task.setReading(reading);
@@ -463,12 +459,15 @@ export class ExecutorThread {
     const { bolts, spouts } = this.#tasks;
     this.#isCalm = bolts.every((bolt) => bolt.isCalm) && spouts.every((spout) => spout.isCalm);
     this.#nextMaintenanceMs = nowMs + (this.#isCalm ? CALM_MS : MAINTENANCE_MS);
-    const elapsedMs = Math.min(nowMs - this.#maintainedMs, CALM_MS);
+    const passedMs = nowMs - this.#maintainedMs;
+    const elapsedMs = Math.min(passedMs, CALM_MS);
+    // The process was stopped, or user code kept the thread: nothing could settle meanwhile.
+    const stoodMs = passedMs > STOOD_MS ? passedMs : 0;
     this.#maintainedMs = nowMs;
     for (const bolt of bolts) {
       bolt.noteBlocked(elapsedMs);
       bolt.updateDepths();
-      bolt.expire(nowMs);
+      bolt.expire(nowMs, stoodMs);
     }
     for (const spout of spouts) {
       for (const task of spout.tasks) {

@@ -2,7 +2,7 @@
  * The executor threads of a worker: started, restarted with back-off and a new generation when they end, ended when they
  * have no tasks any more. It does not know what they run.
  */
-import type { Clock, Logger, RawSettings, Settings } from '../base/index.js';
+import { IsobarError, type Clock, type Logger, type RawSettings, type Settings } from '../base/index.js';
 import { ThreadHost } from './thread-host.js';
 import type { FromThread, ThreadStart } from './thread-messages.js';
 
@@ -166,13 +166,22 @@ export class ExecutorThreads {
     const { settings, clock, logger } = this.#options;
     const limitMs = settings['worker.stuck-timeout'];
     for (const host of this.all()) {
-      const { state, inCallMs } = host.observe(clock.nowMs(), settings['worker.stuck-warning']);
-      if (limitMs !== null && state === 'stuck' && inCallMs >= limitMs) {
-        logger.warn('thread.stuck', { thread: host.index, inCallMs });
-        void host.terminate();
-      }
+      const { state, inCallMs, task, call } = host.observe(clock.nowMs(), settings['worker.stuck-warning']);
+      const isStuck = state === 'stuck';
+      if (isStuck && !host.isStuck) logger.warn('thread.stuck', { thread: host.index, task, call, inCallMs });
+      host.isStuck = isStuck;
+      if (limitMs !== null && isStuck && inCallMs >= limitMs)
+        void host.terminate(stuckFor(inCallMs, limitMs, call));
     }
   }
+}
+
+function stuckFor(inCallMs: number, limitMs: number, call: string | null): IsobarError {
+  const found = `${call ?? 'code'} for ${Math.round(inCallMs / 1000)} s`;
+  return new IsobarError('THREAD_STUCK', `it was stuck in ${found}, and worker.stuck-timeout ended it`, {
+    expected: `calls that return within worker.stuck-timeout (${limitMs} ms)`,
+    found,
+  });
 }
 
 function observeMs(settings: Settings): number {

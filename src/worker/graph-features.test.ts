@@ -665,6 +665,44 @@ describe('the message time-out', () => {
   });
 });
 
+describe('time in which a thread stood still', () => {
+  it('is no time that a row took', async () => {
+    let release: (() => void) | undefined;
+    let hasStood = false;
+    const waits = bolt({
+      takes: { n: t.int32, key: t.string },
+      process: () => new Promise<void>((resolve) => (release = resolve)),
+    });
+    const later = spout({
+      emits: { n: t.int32 },
+      open: () => ({
+        next(out) {
+          if (hasStood) return 'ended';
+          if (release === undefined) return 'idle';
+          hasStood = true;
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2100);
+          // After the thread has looked for what has been open for too long.
+          setTimeout(release, 300);
+          out.emit({ n: 0 }, { position: 1 });
+          return undefined;
+        },
+      }),
+    });
+    const run = start(
+      topology('stood', (b) => {
+        b.bolt('waits', waits).global(b.spout('numbers', numbers(1)));
+        b.bolt('sink', bolt({ takes: { n: t.int32 }, process: () => undefined })).global(
+          b.spout('later', later),
+        );
+      }),
+      { threads: 1, settings: { 'topology.message-timeout': 2000 } },
+    );
+    await run.runToEnd();
+    expect(hasStood).toBe(true);
+    expect(run.totals('numbers')).toMatchObject({ acked: 1, failed: 0, replayed: 0 });
+  });
+});
+
 describe('what a call returns', () => {
   it('may be a promise of another make: one that throws fails its row, one that settles twice acks it once', async () => {
     const lastingly = new Set<number>();

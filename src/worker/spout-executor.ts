@@ -87,6 +87,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   readonly #completeSketch: Int32Array;
   readonly #tracker = new PositionTracker();
   readonly #deadLetters: DeadLetterWriter;
+  readonly #componentOf: (task: number) => string;
   readonly #cause: EmitCause = {
     rootTask: 0,
     rootGeneration: 0,
@@ -126,6 +127,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     block: CounterBlock;
     generation: number;
     deadLetters: DeadLetterWriter;
+    /** Name of a task's component; '' where there is none. */
+    componentOf(task: number): string;
     /** Crashes of this task's thread since it last made progress. */
     crashes: number;
     /** Declared movable. */
@@ -146,6 +149,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.counters[C_MOVABLE] = 1;
     this.#completeSketch = options.block.sketch;
     this.#deadLetters = options.deadLetters;
+    this.#componentOf = (task) => options.componentOf(task);
     const settings = options.context.options.settings;
     const limit = Math.min(
       settings['topology.max-spout-pending'] ?? Infinity,
@@ -519,6 +523,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
         position: row.position,
         failures: row.history.failures,
         failingTask,
+        failingComponent: this.#componentOf(failingTask),
+        error: this.context.userErrors.get(failingTask),
         reason: row.lastReason ?? 'user',
         atMs: this.context.options.clock.wallMs(),
       });

@@ -2,7 +2,7 @@
  * What all executors of one thread share: where tasks are, the links to other threads, edge ids, and the three moves of
  * the data path (send a row, ack, fail), each by reference within the thread and through a link otherwise.
  */
-import { IsobarError, type Clock, type Logger, type Settings } from '../base/index.js';
+import { IsobarError, type Clock, type ErrorRecord, type Logger, type Settings } from '../base/index.js';
 import {
   cycleComponents,
   type BuiltTopology,
@@ -112,6 +112,8 @@ export class ThreadContext {
   aloneTask = 0;
   /** Somebody wants to see rows; null: nobody does. */
   tap: RowTap | null = null;
+  /** What user code of each task of this thread has thrown last. */
+  readonly userErrors = new Map<number, ErrorRecord>();
   /** Milliseconds of the running turn; refreshed by the loop. */
   turnMs = 0;
 

@@ -1,6 +1,6 @@
 /** How an executor thread ends itself: it says why, once, and throws, once; the worker's main thread starts it anew with back-off. */
 import { toErrorRecord, toIsobarError } from '../base/index.js';
-import type { FromThread } from './thread-messages.js';
+import type { ThreadCrashed } from './thread-messages.js';
 
 /**
  * Makes the function that ends the thread with a reason. Later reasons follow from the first and are dropped.
@@ -8,7 +8,7 @@ import type { FromThread } from './thread-messages.js';
  * @param later runs a function outside any promise chain, so that what it throws ends the thread and its parent sees it
  */
 export function createCrash(
-  post: (message: FromThread) => void,
+  post: (message: ThreadCrashed) => void,
   later: (run: () => void) => unknown = setImmediate,
 ): (error: unknown) => void {
   let isOver = false;
@@ -16,7 +16,7 @@ export function createCrash(
     if (isOver) return;
     isOver = true;
     const fault = toIsobarError(error, 'USER_CODE_FAILED');
-    post({ kind: 'error', error: { component: '', task: 0, error: toErrorRecord(fault) } });
+    post({ kind: 'crashed', error: toErrorRecord(fault) });
     later(() => {
       throw fault;
     });

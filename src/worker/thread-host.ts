@@ -3,12 +3,13 @@
  * and what can be told of it from outside while it runs user code.
  */
 import { Worker as Thread } from 'node:worker_threads';
+import { IsobarError } from '../base/index.js';
 import type { LongCall, ThreadReport } from '../coordination/index.js';
 import { allocateRing, Doorbell, RingReader, RingWriter } from '../messaging/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 import { P_COLLECTION_MS, P_COLLECTIONS, PROGRESS_WORDS } from './counters.js';
 import { PeerCredit } from './peer-credit.js';
-import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import type { FromThread, ThreadCrashed, ThreadStart, ToThread } from './thread-messages.js';
 import { ThreadWatch, type ThreadObservation } from './thread-watch.js';
 import { callIn } from './user-calls.js';
 
@@ -41,6 +42,8 @@ export class ThreadHost {
   hadTasks = false;
   /** It has no tasks any more and is about to be ended. */
   isLeaving = false;
+  /** It was stuck when it was looked at last. */
+  isStuck = false;
   /** What peers have under way to this thread. */
   readonly peerCredit = new PeerCredit();
   readonly bornMs: number;
@@ -51,6 +54,8 @@ export class ThreadHost {
   /** Rings to other threads of this worker, by `index/generation`. */
   readonly #rings = new Map<string, SharedArrayBuffer>();
   readonly #watch: ThreadWatch;
+  /** Why it ends, as far as that is known. */
+  #cause: unknown;
 
   constructor(options: ThreadHostOptions, nowMs: number) {
     this.index = options.index;
@@ -81,14 +86,17 @@ export class ThreadHost {
       () => this.#thread.performance.eventLoopUtilization().idle,
       nowMs,
     );
-    let cause: unknown;
-    this.#thread.on('message', (message: FromThread) => options.onMessage(message));
+    this.#thread.on('message', (message: FromThread | ThreadCrashed) => {
+      // Whole, with causes and stack, which the thrown one may not be.
+      if (message.kind === 'crashed') this.#cause = IsobarError.from(message.error);
+      else options.onMessage(message);
+    });
     this.#thread.on('error', (error) => {
-      cause = error;
+      this.#cause ??= error;
     });
     this.#thread.on('exit', (code) => {
       this.gone = true;
-      options.onGone(cause ?? new Error(`the executor thread ended with code ${code}`));
+      options.onGone(this.#cause ?? new Error(`the executor thread ended with code ${code}`));
     });
   }
 
@@ -140,7 +148,9 @@ export class ThreadHost {
     return this.#backlog.length > 0;
   }
 
-  async terminate(): Promise<void> {
+  /** Ends it from outside, in the middle of whatever it does. */
+  async terminate(reason?: IsobarError): Promise<void> {
+    this.#cause ??= reason;
     await this.#thread.terminate();
   }
 

@@ -28,13 +28,14 @@ import { createFactory } from './executor-factory.js';
 import { ExecutorThread } from './executor-thread.js';
 import { ThreadContext } from './thread-context.js';
 import { createCrash } from './thread-crash.js';
-import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import type { FromThread, ThreadCrashed, ThreadStart, ToThread } from './thread-messages.js';
 import { callingTask, followCalls } from './user-calls.js';
 import { captureOutput, outputRecords } from './user-output.js';
 
 const start = workerData as ThreadStart;
 const port = parentPort!;
-const post = (message: FromThread, transfer?: ArrayBuffer[]): void => port.postMessage(message, transfer);
+const post = (message: FromThread | ThreadCrashed, transfer?: ArrayBuffer[]): void =>
+  port.postMessage(message, transfer);
 const crash = createCrash(post);
 
 /** Messages that come while the code is loading. */

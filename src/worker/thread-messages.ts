@@ -141,6 +141,12 @@ export interface ThreadError {
   readonly error: ErrorRecord;
 }
 
+/** The thread ends for this reason; `details` name component and task where it is known whose code it was. */
+export interface ThreadCrashed {
+  readonly kind: 'crashed';
+  readonly error: ErrorRecord;
+}
+
 export type FromThread =
   | { readonly kind: 'loaded' }
   /** The thread cannot run this topology at all. */

@@ -71,6 +71,35 @@ describe('executors that are cut anew', () => {
   );
 });
 
+describe('a task that cannot be prepared', () => {
+  it('is named with what it has thrown, whoever was called after it', async () => {
+    const good = bolt({ takes: { n: t.int32 }, prepare: () => ({ process: () => undefined }) });
+    const bad = bolt({
+      takes: { n: t.int32 },
+      async prepare() {
+        await new Promise((resolve) => setImmediate(resolve));
+        throw new TypeError('no such table');
+      },
+    });
+    const run = (harness = new ThreadHarness(
+      topology('unprepared', (b) => {
+        const rows = b.spout('numbers', numbers);
+        b.bolt('bad', bad).shuffle(rows);
+        b.bolt('good', good, { parallelism: 3 }).shuffle(rows);
+      }),
+      { threads: 1 },
+    ));
+    await run.until('the crash', () => run.faults.length > 0);
+    const { first: task } = run.tasks.find(({ component }) => component === 'bad')!;
+    expect(run.faults[0]).toMatchObject({
+      code: 'USER_CODE_FAILED',
+      message: 'no such table',
+      details: { component: 'bad', task, where: `component "bad", task ${task}, prepare` },
+      stack: expect.stringContaining('thread-tasks.test') as string,
+    });
+  });
+});
+
 describe('user code that does not come to an end', () => {
   const never = (): Promise<never> => new Promise(() => undefined);
   const settings = { 'worker.stuck-warning': 20, 'supervisor.worker-stop-timeout': 0 };

@@ -5,7 +5,7 @@
  * holds up the tasks of its own executor at most. Which calls wait, and for how long, is told.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
-import { IsobarError } from '../base/index.js';
+import { IsobarError, toIsobarError } from '../base/index.js';
 import type { LongCall } from '../coordination/index.js';
 import type { ExecutorRange } from '../scheduling/index.js';
 import { BoltExecutor, type BoltWiring } from './bolt-executor.js';
@@ -24,7 +24,7 @@ export interface ThreadTasksOptions {
   wake(): void;
   /** An arrival is there, and waits for `go`; or it is not, and never will be in this start. */
   onPrepared(task: number): void;
-  onFailed(task: number, error: unknown): void;
+  onFailed(task: number, error: IsobarError): void;
   onStopped(tasks: readonly number[]): void;
   /** A task could not be created: this thread cannot do what it is there for. */
   onBroken(error: unknown): void;
@@ -260,10 +260,11 @@ export class ThreadTasks {
     try {
       created = await this.#whileOpen(call, () => createTask(this.#options.factory, start));
     } catch (error) {
-      if (!start.isArrival) throw error;
+      const fault = startFault(start, error);
+      if (!start.isArrival) throw fault;
       if (!this.#isWanted(starting)) return;
       this.#starting.delete(start.task);
-      this.#options.onFailed(start.task, error);
+      this.#options.onFailed(start.task, fault);
       return;
     }
     if (!this.#isWanted(starting)) {
@@ -411,4 +412,13 @@ function closeTimedOut(component: string, limitMs: number): IsobarError {
       found: 'one that is open',
     },
   );
+}
+
+/** Whose `prepare` it was, since others may have been called by the time that the error is heard of. */
+function startFault({ component, task }: TaskStart, error: unknown): IsobarError {
+  const { code, message, details, cause, stack } = toIsobarError(error, 'USER_CODE_FAILED');
+  const where = `component "${component}", task ${task}, prepare`;
+  const fault = new IsobarError(code, message, { where, ...details, component, task }, cause);
+  if (stack !== undefined) fault.stack = stack;
+  return fault;
 }

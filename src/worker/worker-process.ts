@@ -461,9 +461,11 @@ export class WorkerProcess {
     this.#routes.onApplied(host.key, Infinity);
     const observed = host.observe(this.#clock.nowMs(), Infinity);
     const tasks = this.#reconciler.assignment?.tasks ?? [];
-    const component = observed.task === null ? null : componentOf(tasks, observed.task);
     // Misuse such as a late emit keeps its own code, and with it the advice what to do.
     const cause = toIsobarError(error, 'USER_CODE_FAILED');
+    const named = cause.details['task'];
+    const task = typeof named === 'number' ? named : observed.task;
+    const component = task === null ? null : componentOf(tasks, task);
     const fault = new IsobarError(
       cause.code,
       `executor thread ${host.index} ended: ${cause.message}`,
@@ -471,14 +473,14 @@ export class WorkerProcess {
         ...cause.details,
         where:
           cause.details.where ??
-          (component === null ? `thread ${host.index}` : `component "${component}", task ${observed.task}`),
+          (component === null ? `thread ${host.index}` : `component "${component}", task ${task}`),
       },
       error,
     );
     if (cause.stack !== undefined) fault.stack = cause.stack;
     this.#logger.warn('thread.gone', { thread: host.index, component, message: fault.message });
     this.#book.addError(
-      { component: component ?? '', task: observed.task ?? 0, error: toErrorRecord(fault) },
+      { component: component ?? '', task: task ?? 0, error: toErrorRecord(fault) },
       this.#clock.wallMs(),
     );
     this.#book.forgetThread(host.index);

@@ -101,6 +101,56 @@ describe('a call of user code that does not return', () => {
   });
 });
 
+describe('a thread that is stuck for longer than it may be', () => {
+  it('is ended, which is said of the task that it was stuck in, and the row is replayed', async () => {
+    workshop.write(
+      'stuck.ts',
+      `
+import { existsSync, writeFileSync } from 'node:fs';
+import { bolt, spout, t, topology } from 'isobar';
+
+const fields = { n: t.int32 };
+const rows = spout({
+  emits: fields,
+  *read(_context, from?: number) { for (let n = from ?? 0; n < 10; n++) yield { row: { n }, position: n + 1 }; },
+});
+const loops = bolt({
+  takes: fields,
+  process({ n }) {
+    if (n !== 3 || existsSync('looped')) return;
+    writeFileSync('looped', '');
+    for (;;);
+  },
+});
+export default topology('stuck', (b) => { b.bolt('loops', loops).shuffle(b.spout('rows', rows)); });
+`,
+    );
+    const settings = [
+      'worker.stuck-warning=300ms',
+      'worker.stuck-timeout=600ms',
+      'supervisor.heartbeat-interval=100ms',
+      'topology.executor-threads=1',
+    ];
+    const command = workshop.start([
+      'run',
+      'stuck.ts',
+      '--no-check',
+      '--json',
+      ...settings.flatMap((setting) => ['--set', setting]),
+    ]);
+    await command.ended;
+    expect(command.line('problem')).toMatchObject({ code: 'THREAD_STUCK', component: 'loops' });
+    expect(command.line('problem')!['message']).toMatch(
+      /it was stuck in process for \d+ s, and worker\.stuck-timeout ended it/u,
+    );
+    expect(command.line('summary')).toMatchObject({
+      outcome: 'finished',
+      exitCode: 0,
+      accounts: { deadLetters: 0, givenUp: 0, left: 0 },
+    });
+  });
+});
+
 describe('a source that cannot replay', () => {
   const app = (yielded: string): string => `
 import { bolt, spout, t, topology } from 'isobar';

@@ -26,9 +26,11 @@ export interface DeadLetter {
   readonly failures: number;
   /** Task in which the last failure happened; 0: not known. */
   readonly failingTask?: number;
+  /** Its component; '': not known. */
+  readonly failingComponent?: string;
   readonly reason?: FailureReason;
-  /** What user code threw last, where it is known here. */
-  readonly error?: ErrorRecord;
+  /** What user code of that task threw last, where it runs in the thread of the spout. */
+  readonly error?: ErrorRecord | undefined;
   /** Milliseconds since the epoch. */
   readonly atMs: number;
 }
@@ -171,8 +173,8 @@ function writeAll(files: DeadLetterFiles, descriptor: number, bytes: Uint8Array,
 }
 
 function dumpLetter(letter: DeadLetter): string {
-  const { topology, component, task, stream, row, position, failures, failingTask, reason, error, atMs } =
-    letter;
+  const { topology, component, task, stream, row, position, failures, atMs } = letter;
+  const { failingTask, failingComponent, reason, error } = letter;
   return JSON.stringify({
     topology,
     component,
@@ -182,6 +184,7 @@ function dumpLetter(letter: DeadLetter): string {
     position: encodePlain(position),
     failures,
     ...(failingTask === undefined ? {} : { failingTask }),
+    ...(failingComponent === undefined || failingComponent === '' ? {} : { failingComponent }),
     ...(reason === undefined ? {} : { reason }),
     ...(error === undefined ? {} : { error: encodePlain(error) }),
     atMs,

@@ -8,6 +8,7 @@ import {
   systemClock,
   toIsobarError,
   type ErrorRecord,
+  type IsobarError,
   type RawSettings,
 } from '../../base/index.js';
 import type { LongCall, StoredPosition, TopologyPhase } from '../../coordination/index.js';
@@ -88,6 +89,8 @@ export class ThreadHarness {
   readonly longCalls = new Map<number, readonly LongCall[]>();
   /** What ended a thread's handling of messages, where it was not a crash that was asked for. */
   readonly crashes: string[] = [];
+  /** What ended threads, as they tell it. */
+  readonly faults: IsobarError[] = [];
   readonly tasks: readonly ComponentTasks[];
   readonly book = new TaskBook();
   /** How often a thread has told of tasks that run. */
@@ -421,8 +424,9 @@ export class ThreadHarness {
 
   #onFault(entry: HarnessThread, error: unknown): void {
     if (entry.muted) return;
-    const { code, message } = toIsobarError(error, 'USER_CODE_FAILED');
-    this.crashes.push(`${code}: ${message}`);
+    const fault = toIsobarError(error, 'USER_CODE_FAILED');
+    this.faults.push(fault);
+    this.crashes.push(`${fault.code}: ${fault.message}`);
   }
 
   #startTasks(entry: HarnessThread, only?: readonly number[]): void {
