@@ -327,12 +327,13 @@ export class Rounds {
     }
     for (const outcome of round.topologies)
       if (!stale.has(outcome.topologyId)) await this.#apply(scope.get(outcome.topologyId)!, outcome);
-    // Others may have more than their share of the slots, which only a round about all can tell.
+    // Others may have more than their share of the slots, which only a round about all can tell. Without machines nobody has any.
     const isNewlyWithout = ({ topologyId, unplaced }: TopologyOutcome): boolean =>
       unplaced.length > 0 &&
       !known.has(topologyId) &&
       unplaced.length === scope.get(topologyId)!.loaded?.plan.executors.length;
-    if (!isAboutAll && round.topologies.some(isNewlyWithout)) {
+    const mayOthersGive = !isAboutAll && this.#options.view.supervisors.length > 0;
+    if (mayOthersGive && round.topologies.some(isNewlyWithout)) {
       this.#isAllDue = true;
       this.#options.wakeIn(0);
     }

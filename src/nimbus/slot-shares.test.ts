@@ -65,3 +65,18 @@ describe('a topology whose only machine is gone, where all other slots are in us
     expect(status.unplacedReason).toContain('not movable');
   });
 });
+
+describe('topologies that are submitted where there is no machine', () => {
+  it('take a round of their own each, and none about all: nobody has a slot to give', async () => {
+    cluster = await NimbusHarness.create();
+    const roundsOf = async (name: string): Promise<number> => {
+      const { rounds } = cluster.nimbus.counts;
+      await submit(name, 1, 1);
+      await cluster.settle();
+      return cluster.nimbus.counts.rounds - rounds;
+    };
+    // The first may meet the one with which Nimbus begins.
+    await roundsOf('one');
+    expect([await roundsOf('two'), await roundsOf('three')]).toEqual([1, 1]);
+  });
+});
