@@ -6,10 +6,9 @@ import { type Assignment, type RoundSupervisor, type SlotAssignment } from '../s
 import type { ClusterView } from './cluster-view.js';
 import type { KnownLoads } from './known-loads.js';
 import type { KnownTopology, LoadedTopology } from './known-topology.js';
+import { machineResources } from './machine-resources.js';
 import { isPlaced, placedPart } from './placed-part.js';
 import { destinationOf } from './moves/advance-move.js';
-
-const BYTES_OF_MB = 1_048_576;
 
 export interface OfferRules {
   /** Machines are cleared for one topology: what is about to be given up counts as free. */
@@ -63,14 +62,16 @@ export class OfferedSlots {
       const holder = this.#view.holderOf(slot);
       return holder?.loaded !== undefined && scope.has(holder.id);
     };
-    return this.#view.supervisors.map(({ id, host, rack, cores, memoryBytes, ports }) => {
+    return this.#view.supervisors.map((machine) => {
+      const { id, host, rack, ports } = machine;
       const [open, held] = [[] as number[], [] as string[]];
       for (const port of ports) {
         const slot = `${id}:${port}`;
         if (isOpen(slot)) open.push(port);
         else held.push(slot);
       }
-      let [otherLoad, soonFree, cpuPercent, memoryMb] = [0, 0, cores * 100, memoryBytes / BYTES_OF_MB];
+      let [otherLoad, soonFree] = [0, 0];
+      let { cpuPercent, memoryMb } = machineResources(machine);
       for (const slot of held) {
         if (isLeaving(slot)) soonFree++;
         if (rules.looksAtLoad && !isCounted(slot)) otherLoad += this.#loadOf(slot);

@@ -7,8 +7,7 @@ import {
   neverFits,
   type RoundTopology,
 } from '../scheduling/index.js';
-
-const BYTES_OF_MB = 1_048_576;
+import { machineResources } from './machine-resources.js';
 
 export function unsatisfiableNotes(
   topology: Pick<RoundTopology, 'id' | 'plan' | 'settings'>,
@@ -17,9 +16,9 @@ export function unsatisfiableNotes(
 ): readonly string[] {
   // A strategy of the operator's own knows what it can satisfy.
   if (installedStrategies(cluster).has(topology.settings['topology.scheduler-strategy'])) return [];
-  const machines = supervisors.map(({ cores, memoryBytes, ports }) => ({
-    ports,
-    resources: { cpuPercent: cores * 100, memoryMb: memoryBytes / BYTES_OF_MB },
+  const machines = supervisors.map((machine) => ({
+    ports: machine.ports,
+    resources: machineResources(machine),
   }));
   const sentences = neverFits(clusterTopologyOf(topology), machines, cluster['scheduling.strategy']);
   return sentences.map((text) => `Topology "${topology.id}" ${text}`);
