@@ -6,6 +6,14 @@ import type { ClusterSnapshot, ClusterTopology, PlacedWorker, Placement } from '
 import { indexExecutors } from './executor-index.js';
 import type { ClusterComponent, SharedMemory } from './resources.js';
 
+/** Amounts are added up in another order than strategies do. */
+const TOLERANCE = 1e-3;
+
+/** Is that more than there may be? */
+export function isBeyond(amount: number, most: number): boolean {
+  return amount > most + TOLERANCE;
+}
+
 export interface WorkerUse {
   readonly worker: PlacedWorker;
   /** Component ids, one per executor, sorted. */

@@ -12,10 +12,7 @@ import {
   slotKey,
 } from './cluster-snapshot.js';
 import { sameRanges } from './order.js';
-import { useOfSupervisors, useOfWorkers } from './resource-use.js';
-
-/** Amounts are added up in another order than the strategy did. */
-const TOLERANCE = 1e-3;
+import { isBeyond, useOfSupervisors, useOfWorkers } from './resource-use.js';
 
 export interface CapacityRules {
   /** Processor share that every worker takes at least, percent of a core. Default: 0. */
@@ -59,7 +56,7 @@ function heapFaults(
   mostHeapMb: number,
 ): readonly string[] {
   return useOfWorkers(topology, workers)
-    .filter(({ onHeapMb }) => onHeapMb > mostHeapMb + TOLERANCE)
+    .filter(({ onHeapMb }) => isBeyond(onHeapMb, mostHeapMb))
     .map(
       ({ worker, onHeapMb }) =>
         `the worker in slot ${slotKey(worker)} needs ${onHeapMb} MB of heap; ${mostHeapMb} MB are allowed`,
@@ -91,7 +88,7 @@ function overfullSupervisors(
     if (use === undefined) continue;
     const old = before.get(id);
     const check = (what: string, used: number, usedBefore: number, offered: number): void => {
-      if (used <= Math.max(offered, usedBefore) + TOLERANCE) return;
+      if (!isBeyond(used, Math.max(offered, usedBefore))) return;
       faults.set(id, `supervisor ${id} offers ${offered} ${what}, of which ${used} are used`);
     };
     check('% of a core', use.cpuPercent, old?.cpuPercent ?? 0, resources?.cpuPercent ?? 0);

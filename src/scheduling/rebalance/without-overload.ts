@@ -3,10 +3,7 @@
  * finds another place for it: requests may have grown, and dealing executors with few moves looks at no capacity.
  */
 import { type ClusterSnapshot, type PlacedWorker, type Placement, slotKey } from '../cluster-snapshot.js';
-import { useOfSupervisors, useOfWorkers } from '../resource-use.js';
-
-/** Amounts are added up in another order than strategies do. */
-const TOLERANCE = 1e-3;
+import { isBeyond, useOfSupervisors, useOfWorkers } from '../resource-use.js';
 
 /** The placement without workers of these topologies that are too many for their supervisor, or have too much heap. Others stay. */
 export function withoutOverload(
@@ -18,9 +15,9 @@ export function withoutOverload(
   const left = new Map(placement);
   for (const topology of snapshot.topologies) {
     if (!topologyIds.has(topology.id)) continue;
-    const most = (topology.rules?.workerMaxHeapMb ?? Infinity) + TOLERANCE;
+    const mostMb = topology.rules?.workerMaxHeapMb ?? Infinity;
     const uses = useOfWorkers(topology, left.get(topology.id) ?? []);
-    const sound = uses.filter(({ onHeapMb }) => onHeapMb <= most).map(({ worker }) => worker);
+    const sound = uses.filter(({ onHeapMb }) => !isBeyond(onHeapMb, mostMb)).map(({ worker }) => worker);
     if (sound.length < uses.length) left.set(topology.id, sound);
   }
   const concerned = new Set(
@@ -45,9 +42,8 @@ function isOverfull(snapshot: ClusterSnapshot, placement: Placement, supervisor:
   const offered = snapshot.supervisors.find(({ id }) => id === supervisor)?.resources;
   // One that is away offers nothing, and what runs there is left alone.
   if (use === undefined || offered === undefined) return false;
-  if (use.cpuPercent > offered.cpuPercent + TOLERANCE || use.memoryMb > offered.memoryMb + TOLERANCE)
-    return true;
-  return [...use.generic].some(([name, amount]) => amount > (offered.generic?.[name] ?? 0) + TOLERANCE);
+  if (isBeyond(use.cpuPercent, offered.cpuPercent) || isBeyond(use.memoryMb, offered.memoryMb)) return true;
+  return [...use.generic].some(([name, amount]) => isBeyond(amount, offered.generic?.[name] ?? 0));
 }
 
 /** Of those that may go, the one in the slot that comes last. */
