@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClusterTopology, compareSlots, type Placement } from '../cluster-snapshot.js';
 import { balancedStrategy } from '../strategies/balanced/balanced.js';
+import { ALL_BY_TASKS } from '../strategies/testing/balanced-cluster.js';
 import { LoadMeter } from './load-meter.js';
 
 const MACHINES = 3;
@@ -52,12 +53,7 @@ function play({ busy, noise, minutes }: Course, seed: number, isSmoothed = true)
   const counters = new Float64Array(EXECUTORS);
   const raw = new Map<number, number>();
   const strategy = balancedStrategy({
-    mode: 'tasks',
-    improves: true,
-    fairShares: true,
-    classes: ['sources', 'stateful', 'stateless'],
-    spreadsComponents: true,
-    keepsNeighbours: true,
+    ...ALL_BY_TASKS,
     moveBudget: 4,
     leastGain: isSmoothed ? 0.15 : 0,
   });

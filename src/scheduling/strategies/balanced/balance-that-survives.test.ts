@@ -1,20 +1,11 @@
 /** What a round makes of lost, added and returned machines, against a search through all that could have been done with the same workers. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ClusterSnapshot, ClusterTopology, Placement, PlacedWorker } from '../../cluster-snapshot.js';
+import type { ClusterTopology, Placement, PlacedWorker } from '../../cluster-snapshot.js';
 import { computeExecutors } from '../../executors.js';
 import { numberTasks } from '../../numbering.js';
-import { type BalancedOptions, balancedStrategy } from './balanced.js';
-
-const OPTIONS: BalancedOptions = {
-  mode: 'tasks',
-  improves: true,
-  fairShares: true,
-  classes: ['sources', 'stateful', 'stateless'],
-  spreadsComponents: true,
-  keepsNeighbours: true,
-  moveBudget: Infinity,
-};
+import { ALL_BY_TASKS, clusterOf } from '../testing/balanced-cluster.js';
+import { balancedStrategy } from './balanced.js';
 
 interface Spec {
   readonly workers: number;
@@ -46,22 +37,6 @@ function topologyOf({ workers, load, isMovable }: Spec, index: number): ClusterT
         resources: { cpuPercent: 0, onHeapMb: 0, offHeapMb: 0 },
       },
     ],
-  };
-}
-
-function clusterOf(
-  slots: readonly number[],
-  topologies: readonly ClusterTopology[],
-  placement: Placement,
-): ClusterSnapshot {
-  return {
-    supervisors: slots.flatMap((count, index) =>
-      count < 0
-        ? []
-        : [{ id: `m${index}`, host: `m${index}`, ports: Array.from({ length: count }, (_, port) => port) }],
-    ),
-    topologies,
-    placement,
   };
 }
 
@@ -153,7 +128,7 @@ describe('after any sequence of lost, added and returned machines', () => {
                 workers.filter(({ supervisor, port }) => (slots[Number(supervisor.slice(1))] ?? -1) > port),
               ]),
             );
-            const after = balancedStrategy(OPTIONS)(clusterOf(slots, topologies, before)).placement;
+            const after = balancedStrategy(ALL_BY_TASKS)(clusterOf(slots, topologies, before)).placement;
             const units = unitsOf(topologies, before, after);
             const machines = slots.flatMap((count, index) =>
               count > 0 ? [[`m${index}`, count] as const] : [],
@@ -177,7 +152,7 @@ describe('after any sequence of lost, added and returned machines', () => {
             if (full.length === 0) expect(judged).toEqual(best(units, machines));
             else expect(judged.max).toBe(best(units, machines).max);
             // Nobody is stopped and started where it was, or moved by two steps.
-            const again = balancedStrategy(OPTIONS)(clusterOf(slots, topologies, after));
+            const again = balancedStrategy(ALL_BY_TASKS)(clusterOf(slots, topologies, after));
             expect(again.placement).toEqual(after);
             moved += moves;
             pinned += units.filter(({ isFixed }) => isFixed).length;

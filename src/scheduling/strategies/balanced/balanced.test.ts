@@ -6,19 +6,10 @@ import { numberTasks } from '../../numbering.js';
 import type { LoadBalanceMode } from '../../resources.js';
 import { trafficCost } from '../../plan/traffic-cost.js';
 import { validateAssignment } from '../../validate-assignment.js';
+import { ALL_BY_TASKS, clusterOf } from '../testing/balanced-cluster.js';
 import { type BalancedOptions, balancedStrategy } from './balanced.js';
 
 const seed = 20_265;
-const TASKS: BalancedOptions = {
-  mode: 'tasks',
-  improves: true,
-  fairShares: true,
-  classes: ['sources', 'stateful', 'stateless'],
-  spreadsComponents: true,
-  keepsNeighbours: true,
-  moveBudget: Infinity,
-};
-
 function topologyOf(
   id: string,
   counts: Readonly<Record<string, number>>,
@@ -41,22 +32,6 @@ function topologyOf(
   };
 }
 
-function clusterOf(
-  slots: readonly number[],
-  topologies: readonly ClusterTopology[],
-  placement: ClusterSnapshot['placement'] = new Map(),
-): ClusterSnapshot {
-  return {
-    supervisors: slots.flatMap((count, index) =>
-      count < 0
-        ? []
-        : [{ id: `m${index}`, host: `m${index}`, ports: Array.from({ length: count }, (_, port) => port) }],
-    ),
-    topologies,
-    placement,
-  };
-}
-
 function executorsPerMachine(workers: readonly PlacedWorker[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { supervisor, executors } of workers)
@@ -71,7 +46,7 @@ describe('the strategy balanced', () => {
     const cluster = clusterOf([3, 3, 3], [pipeline]);
     const placed = (mode: LoadBalanceMode): number[] =>
       Object.values(
-        executorsPerMachine(balancedStrategy({ ...TASKS, mode })(cluster).placement.get('t')!),
+        executorsPerMachine(balancedStrategy({ ...ALL_BY_TASKS, mode })(cluster).placement.get('t')!),
       ).sort();
     expect(placed('tasks')).toEqual([4, 4, 4]);
     expect(placed('none')).toEqual([4, 8]);
@@ -79,19 +54,19 @@ describe('the strategy balanced', () => {
 
   it('gives parallelism 1, 2 and 3 two executors on each of three machines', () => {
     const small = topologyOf('t', { a: 1, b: 2, c: 3 });
-    const { placement } = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [small]));
+    const { placement } = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 3], [small]));
     expect(executorsPerMachine(placement.get('t')!)).toEqual({ m0: 2, m1: 2, m2: 2 });
   });
 
   it('goes to 6/6 when a machine is lost and back to 4/4/4 by two moves when it returns', () => {
-    const first = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline])).placement.get('t')!;
+    const first = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 3], [pipeline])).placement.get('t')!;
     const left = first.filter(({ supervisor }) => supervisor !== 'm2');
-    const lost = balancedStrategy(TASKS)(clusterOf([3, 3, -1], [pipeline], new Map([['t', left]])));
+    const lost = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, -1], [pipeline], new Map([['t', left]])));
     expect(executorsPerMachine(lost.placement.get('t')!)).toEqual({ m0: 6, m1: 6 });
-    const back = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline], lost.placement));
+    const back = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 3], [pipeline], lost.placement));
     expect(executorsPerMachine(back.placement.get('t')!)).toEqual({ m0: 4, m1: 4, m2: 4 });
     expect(back.notes?.join(' ')).toContain('2 running workers move; at least 2 must');
-    const again = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [pipeline], back.placement));
+    const again = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 3], [pipeline], back.placement));
     expect(again.placement).toEqual(back.placement);
   });
 
@@ -105,7 +80,7 @@ describe('the strategy balanced', () => {
       slots: readonly number[],
       topology: ClusterTopology,
       placement: ClusterSnapshot['placement'],
-      options = TASKS,
+      options = ALL_BY_TASKS,
     ): { readonly workers: readonly PlacedWorker[]; readonly rounds: number } {
       let workers = placement.get(topology.id) ?? [];
       for (let rounds = 0; ; rounds++) {
@@ -121,7 +96,7 @@ describe('the strategy balanced', () => {
     }
 
     it.each([1, 3])('spreads over all that it wants when they come, from %d slots', (few) => {
-      const before = balancedStrategy(TASKS)(clusterOf([few, -1, -1], [fixedSource]));
+      const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([few, -1, -1], [fixedSource]));
       expect(before.placement.get('t')).toHaveLength(few);
       const { workers } = untilRest([3, 3, 3], fixedSource, before.placement);
       expect(executorsPerMachine(workers)).toEqual({ m0: 4, m1: 4, m2: 4 });
@@ -141,19 +116,22 @@ describe('the strategy balanced', () => {
     });
 
     it('takes no slot that another topology needs, and goes no further than its budget in a round', () => {
-      const before = balancedStrategy(TASKS)(clusterOf([1, -1], [fixedSource]));
+      const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([1, -1], [fixedSource]));
       const other = topologyOf('u', { x: 2 });
-      const { placement } = balancedStrategy(TASKS)(
+      const { placement } = balancedStrategy(ALL_BY_TASKS)(
         clusterOf([1, 3], [fixedSource, other], before.placement),
       );
       expect([placement.get('t')!.length, placement.get('u')!.length]).toEqual([2, 2]);
-      const { rounds } = untilRest([3, 3, 3], fixedSource, before.placement, { ...TASKS, moveBudget: 2 });
+      const { rounds } = untilRest([3, 3, 3], fixedSource, before.placement, {
+        ...ALL_BY_TASKS,
+        moveBudget: 2,
+      });
       expect(rounds).toBeGreaterThan(2);
     });
 
     it('stays as it is where nothing may move by itself', () => {
-      const before = balancedStrategy(TASKS)(clusterOf([2, -1], [fixedSource]));
-      const still = balancedStrategy({ ...TASKS, moveBudget: 0 });
+      const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([2, -1], [fixedSource]));
+      const still = balancedStrategy({ ...ALL_BY_TASKS, moveBudget: 0 });
       expect(still(clusterOf([2, 4], [fixedSource], before.placement)).placement).toEqual(before.placement);
     });
   });
@@ -163,8 +141,10 @@ describe('the strategy balanced', () => {
       ...pipeline,
       components: pipeline.components!.map((one) => ({ ...one, isMovable: false })),
     };
-    const first = balancedStrategy(TASKS)(clusterOf([3, 3], [stateful])).placement;
-    const later = balancedStrategy(TASKS)(clusterOf([3, 3, 3], [stateful, topologyOf('u', { x: 3 })], first));
+    const first = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [stateful])).placement;
+    const later = balancedStrategy(ALL_BY_TASKS)(
+      clusterOf([3, 3, 3], [stateful, topologyOf('u', { x: 3 })], first),
+    );
     expect(later.placement.get('t')).toEqual(first.get('t'));
     expect(executorsPerMachine(later.placement.get('u')!)).toEqual({ m2: 3 });
     expect(later.notes).toContain(
@@ -174,7 +154,9 @@ describe('the strategy balanced', () => {
 
   it('counts the load of all topologies', () => {
     const heavy = topologyOf('a', { x: 6 }, { workers: 2, balance: {} });
-    const { placement } = balancedStrategy(TASKS)(clusterOf([4, 4, 4], [heavy, topologyOf('b', { y: 3 })]));
+    const { placement } = balancedStrategy(ALL_BY_TASKS)(
+      clusterOf([4, 4, 4], [heavy, topologyOf('b', { y: 3 })]),
+    );
     expect(executorsPerMachine(placement.get('b')!)).toEqual({ m2: 3 });
   });
 
@@ -190,13 +172,13 @@ describe('the strategy balanced', () => {
         load: one.id === 'heavy' ? 3 : 1,
       })),
     };
-    const { placement } = balancedStrategy(TASKS)(clusterOf([4, 4], [weighted]));
+    const { placement } = balancedStrategy(ALL_BY_TASKS)(clusterOf([4, 4], [weighted]));
     expect(Object.values(executorsPerMachine(placement.get('t')!)).sort()).toEqual([1, 3]);
   });
 
   it('lets no topology take all slots when they are short', () => {
     const topologies = ['a', 'b', 'c'].map((id) => topologyOf(id, { x: 8 }));
-    const { placement, unplaced } = balancedStrategy(TASKS)(clusterOf([4, 4], topologies));
+    const { placement, unplaced } = balancedStrategy(ALL_BY_TASKS)(clusterOf([4, 4], topologies));
     expect(topologies.map(({ id }) => placement.get(id)!.length)).toEqual([3, 3, 2]);
     expect(unplaced.size).toBe(0);
   });
@@ -225,7 +207,7 @@ describe('the strategy balanced', () => {
             }),
           );
           const first = clusterOf(slots, topologies);
-          const result = balancedStrategy(TASKS)(first);
+          const result = balancedStrategy(ALL_BY_TASKS)(first);
           check(first, result);
           // Machines go, come and change; what was on a lost machine is lost.
           const machines = later.length === 0 ? slots : later;
@@ -236,7 +218,7 @@ describe('the strategy balanced', () => {
             ]),
           );
           const second = clusterOf(machines, topologies, alive);
-          const next = balancedStrategy({ ...TASKS, moveBudget: 0 })(second);
+          const next = balancedStrategy({ ...ALL_BY_TASKS, moveBudget: 0 })(second);
           check(second, next);
           for (const [id, workers] of alive) {
             for (const worker of workers) {
@@ -246,7 +228,7 @@ describe('the strategy balanced', () => {
               expect(now?.executors).toEqual(expect.arrayContaining([...worker.executors]));
             }
           }
-          check(second, balancedStrategy(TASKS)(second));
+          check(second, balancedStrategy(ALL_BY_TASKS)(second));
         },
       ),
       { seed, numRuns: 300 },
@@ -255,7 +237,7 @@ describe('the strategy balanced', () => {
 
   describe('among placements that are equally even', () => {
     const PLAIN: BalancedOptions = {
-      ...TASKS,
+      ...ALL_BY_TASKS,
       classes: [],
       spreadsComponents: false,
       keepsNeighbours: false,
@@ -341,7 +323,7 @@ describe('the strategy balanced', () => {
             for (const cluster of isShort(start) ? [] : [start, ...(isShort(second) ? [] : [second])]) {
               const plain = balancedStrategy(PLAIN)(cluster);
               const loads = machineLoads(cluster, plain.placement);
-              for (const options of [CLASSES, SPREAD, NEAR, TASKS]) {
+              for (const options of [CLASSES, SPREAD, NEAR, ALL_BY_TASKS]) {
                 const own = balancedStrategy(options)(cluster);
                 check(cluster, own);
                 const ownLoads = machineLoads(cluster, own.placement);
@@ -355,7 +337,7 @@ describe('the strategy balanced', () => {
               expect(spread).toBeLessThanOrEqual(squares(topologies, plain.placement));
               const byClass = classSquares(topologies, balancedStrategy(CLASSES)(cluster).placement);
               expect(byClass).toBeLessThanOrEqual(classSquares(topologies, plain.placement));
-              const full = balancedStrategy(TASKS)(cluster).placement;
+              const full = balancedStrategy(ALL_BY_TASKS)(cluster).placement;
               expect(classSquares(topologies, full)).toBeLessThanOrEqual(byClass);
               const near = { ...cluster, placement: balancedStrategy(NEAR)(cluster).placement };
               const cost = trafficCost({ ...cluster, placement: plain.placement }).cost;
@@ -377,7 +359,7 @@ describe('the strategy balanced', () => {
         fc.integer({ min: 1, max: 4 }),
         (counts, sequence, moveBudget) => {
           const topology = topologyOf('t', counts);
-          const options = { ...TASKS, moveBudget };
+          const options = { ...ALL_BY_TASKS, moveBudget };
           const isEnough = (slots: readonly number[]): boolean =>
             slots.reduce((sum, count) => sum + Math.max(0, count), 0) >= topology.workers;
           let placement: ClusterSnapshot['placement'] = new Map();
@@ -399,7 +381,9 @@ describe('the strategy balanced', () => {
               placement = next.placement;
             }
             const cluster = clusterOf(slots, [topology], placement);
-            const fresh = balancedStrategy({ ...TASKS, moveBudget: Infinity })(clusterOf(slots, [topology]));
+            const fresh = balancedStrategy({ ...ALL_BY_TASKS, moveBudget: Infinity })(
+              clusterOf(slots, [topology]),
+            );
             const [loads, best] = [machineLoads(cluster, placement), machineLoads(cluster, fresh.placement)];
             if (moveBudget >= 4) expect(loads.at(-1)).toBe(best.at(-1));
             else expect(loads.at(-1)).toBeLessThanOrEqual(best.at(-1)! + 1);
@@ -424,7 +408,9 @@ describe('the strategy balanced', () => {
             .map((one) => ({ ...one, executors: [...one.executors].reverse() }))
             .reverse(),
         };
-        expect(balancedStrategy(TASKS)(turned).placement).toEqual(balancedStrategy(TASKS)(cluster).placement);
+        expect(balancedStrategy(ALL_BY_TASKS)(turned).placement).toEqual(
+          balancedStrategy(ALL_BY_TASKS)(cluster).placement,
+        );
       }),
       { seed, numRuns: 300 },
     );

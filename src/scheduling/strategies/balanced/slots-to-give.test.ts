@@ -1,24 +1,15 @@
 /** Slots are short: what becomes of topologies that have none, over several rounds. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ClusterSnapshot, ClusterTopology, Placement, PlacedWorker } from '../../cluster-snapshot.js';
+import type { ClusterTopology, Placement, PlacedWorker } from '../../cluster-snapshot.js';
 import { computeExecutors } from '../../executors.js';
 import { fairShares } from '../../fair-shares.js';
 import { numberTasks } from '../../numbering.js';
 import { validateAssignment } from '../../validate-assignment.js';
+import { ALL_BY_TASKS, clusterOf } from '../testing/balanced-cluster.js';
 import { type BalancedOptions, balancedStrategy } from './balanced.js';
 
 const seed = 20_268;
-const OPTIONS: BalancedOptions = {
-  mode: 'tasks',
-  improves: true,
-  fairShares: true,
-  classes: ['sources', 'stateful', 'stateless'],
-  spreadsComponents: true,
-  keepsNeighbours: true,
-  moveBudget: Infinity,
-};
-
 interface Part {
   readonly name: string;
   readonly count: number;
@@ -43,22 +34,6 @@ function topologyOf(id: string, parts: readonly Part[], workers: number): Cluste
       ...(bond === undefined ? {} : { coLocationGroup: bond }),
       ...(load === undefined ? {} : { load }),
     })),
-  };
-}
-
-function clusterOf(
-  slots: readonly number[],
-  topologies: readonly ClusterTopology[],
-  placement: Placement = new Map(),
-): ClusterSnapshot {
-  return {
-    supervisors: slots.flatMap((count, index) =>
-      count < 0
-        ? []
-        : [{ id: `m${index}`, host: `m${index}`, ports: Array.from({ length: count }, (_, port) => port) }],
-    ),
-    topologies,
-    placement,
   };
 }
 
@@ -91,9 +66,9 @@ const small = topologyOf('small', [{ name: 'y', count: 2 }], 2);
 describe('a topology without any worker, where all slots are in use', () => {
   it('gets one slot of a topology that has more than its share, by moving one worker', () => {
     const before: Placement = new Map([
-      ['big', balancedStrategy(OPTIONS)(clusterOf([3, 3], [big])).placement.get('big')!],
+      ['big', balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [big])).placement.get('big')!],
     ]);
-    const result = balancedStrategy(OPTIONS)(clusterOf([3, 3], [big, small], before));
+    const result = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [big, small], before));
     expect(counts(result.placement, [big, small])).toEqual([5, 1]);
     expect(result.unplaced.size).toBe(0);
     expect(result.notes).toContain(
@@ -101,18 +76,18 @@ describe('a topology without any worker, where all slots are in use', () => {
     );
     const [old, now] = [placesOf(before), placesOf(result.placement)];
     expect([...old].filter(([executor, place]) => now.get(executor) !== place)).toHaveLength(1);
-    const again = balancedStrategy(OPTIONS)(clusterOf([3, 3], [big, small], result.placement));
+    const again = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [big, small], result.placement));
     expect(again.placement).toEqual(result.placement);
   });
 
   it('waits for a slot that is about to become free, and takes no other one', () => {
-    const before = balancedStrategy(OPTIONS)(clusterOf([3, 2], [big])).placement;
+    const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 2], [big])).placement;
     const cluster = clusterOf([3, 2], [big, small], before);
     const seen = {
       ...cluster,
       supervisors: cluster.supervisors.map((one) => (one.id === 'm1' ? { ...one, soonFree: 1 } : one)),
     };
-    const result = balancedStrategy(OPTIONS)(seen);
+    const result = balancedStrategy(ALL_BY_TASKS)(seen);
     expect(result.placement.get('big')).toEqual(before.get('big'));
     expect(result.unplaced.get('small')?.reason).toBe('needs a slot; 0 are free. 1 is about to become free.');
   });
@@ -123,8 +98,8 @@ describe('a topology without any worker, where all slots are in use', () => {
     ['slots are not to be shared', {}, { fairShares: false }],
   ])('gets none where %s', (_, part, options: Partial<BalancedOptions>) => {
     const fixed = topologyOf('big', [{ name: 'x', count: 6, ...part }], 6);
-    const before = balancedStrategy(OPTIONS)(clusterOf([3, 3], [fixed])).placement;
-    const { placement, unplaced } = balancedStrategy({ ...OPTIONS, ...options })(
+    const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [fixed])).placement;
+    const { placement, unplaced } = balancedStrategy({ ...ALL_BY_TASKS, ...options })(
       clusterOf([3, 3], [fixed, small], before),
     );
     expect(counts(placement, [fixed, small])).toEqual([6, 0]);
@@ -133,24 +108,24 @@ describe('a topology without any worker, where all slots are in use', () => {
 
   it('is told why nobody gives a slot', () => {
     const fixed = topologyOf('big', [{ name: 'x', count: 6, isMovable: false }], 6);
-    const before = balancedStrategy(OPTIONS)(clusterOf([3, 3], [fixed])).placement;
-    const { unplaced } = balancedStrategy(OPTIONS)(clusterOf([3, 3], [fixed, small], before));
+    const before = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [fixed])).placement;
+    const { unplaced } = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3], [fixed, small], before));
     expect(unplaced.get('small')?.reason).toContain(
       'Topologies that have more than their share keep their workers, because of state or sources that are not movable.',
     );
   });
 
   it('gets its own back when there are slots again, and so does who gave one', () => {
-    let placement = balancedStrategy(OPTIONS)(clusterOf([3, 3, 2], [big, small])).placement;
+    let placement = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 2], [big, small])).placement;
     expect(counts(placement, [big, small])).toEqual([6, 2]);
     // All that `small` has is gone.
     placement = new Map([['big', placement.get('big')!]]);
-    placement = balancedStrategy(OPTIONS)(
+    placement = balancedStrategy(ALL_BY_TASKS)(
       clusterOf([3, 3, 0], [big, small], surviving(placement, [3, 3, 0])),
     ).placement;
     expect(placement.get('small')!.length).toBeGreaterThan(0);
     for (let round = 0; round < 5; round++)
-      placement = balancedStrategy(OPTIONS)(clusterOf([3, 3, 2], [big, small], placement)).placement;
+      placement = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 2], [big, small], placement)).placement;
     expect(counts(placement, [big, small])).toEqual([6, 2]);
   });
 
@@ -181,7 +156,7 @@ describe('a topology without any worker, where all slots are in use', () => {
               workers,
             ),
           );
-          const options = { ...OPTIONS, moveBudget };
+          const options = { ...ALL_BY_TASKS, moveBudget };
           let placement: Placement = new Map();
           for (const slots of sequence) {
             placement = surviving(placement, slots);
@@ -243,7 +218,7 @@ function canGive(
 
 function wantedOf(topology: ClusterTopology): number {
   const all = Array.from({ length: 40 }, () => 1);
-  return balancedStrategy(OPTIONS)(clusterOf(all, [topology])).placement.get(topology.id)!.length;
+  return balancedStrategy(ALL_BY_TASKS)(clusterOf(all, [topology])).placement.get(topology.id)!.length;
 }
 
 /** May all that the worker has move, and is there another one for each sharing group of it? */
