@@ -128,7 +128,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     generation: number;
     deadLetters: DeadLetterWriter;
     /** Name of a task's component; '' where there is none. */
-    componentOf(task: number): string;
+    componentOf: (task: number) => string;
     /** Crashes of this task's thread since it last made progress. */
     crashes: number;
     /** Declared movable. */
@@ -149,7 +149,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.counters[C_MOVABLE] = 1;
     this.#completeSketch = options.block.sketch;
     this.#deadLetters = options.deadLetters;
-    this.#componentOf = (task) => options.componentOf(task);
+    this.#componentOf = options.componentOf;
     const settings = options.context.options.settings;
     const limit = Math.min(
       settings['topology.max-spout-pending'] ?? Infinity,
