@@ -7,13 +7,13 @@
  *     cycle-pressure.ts).
  * B2  Credit for a row goes back when the row is taken from the queue.
  * B3  A synchronous `process` is called without await; one that returned a promise makes its task asynchronous: rows of
- *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once.
+ *     one key (fields groupings) or one sender then run one after the other, up to `bolt.max-in-flight` at once
+ *     (lasting-calls.ts).
  * B4  Every row is acked or failed exactly once: when `process` returned, when its promise settled, or by its anchor.
  */
-import { type Clock, IsobarError, sketchBucket } from '../base/index.js';
+import { type Clock, sketchBucket } from '../base/index.js';
 import { EXTRA_MARK, SUBSCRIPTION_MASK } from '../messaging/index.js';
 import { isPromiseLike, type ComponentDescription, type Row } from '../topology/index.js';
-import type { FailureReason } from './acking/replay-policy.js';
 import {
   C_ACKED,
   C_BLOCKED_MS,
@@ -25,7 +25,8 @@ import {
   P_IN_CALL,
   P_TASK,
 } from './counters.js';
-import { reportUserError, sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
+import { sendEndMarks, type BoltTaskRunner } from './bolt-task.js';
+import { LastingCalls } from './lasting-calls.js';
 import { isBlocked, NO_ROUTES_YET, type Gate, type SharedGate } from './link.js';
 import type { Edge } from './outputs.js';
 import {
@@ -41,15 +42,12 @@ import {
   Q_TARGET_TASK,
   RowQueue,
 } from './row-queue.js';
-import { BoltOut, ManualAnchor } from './task-out.js';
 import { cycleOverflow, LOCAL_QUEUE_ROWS, type LocalTarget, type ThreadContext } from './thread-context.js';
-import { inCall, IN_PROCESS, type CallName } from './user-calls.js';
+import { inCall, IN_PROCESS } from './user-calls.js';
 
 const EXECUTE_SAMPLE_MASK = 31;
 /** A run of one executor ends after this time, so that links are drained and other executors get their turn. */
 const RUN_BUDGET_MS = 1;
-
-type Answer = PromiseLike<unknown>;
 
 /** What all executors of one bolt in a thread have in common. */
 export interface BoltWiring {
@@ -96,7 +94,7 @@ export class BoltExecutor implements LocalTarget {
   #cycleExtra = 0;
   readonly #queueLimit: number;
   readonly #isCycleEdge: readonly boolean[];
-  readonly #keyHashes: readonly (((row: Row) => number) | undefined)[];
+  readonly #lasting: LastingCalls;
   /** Gates of receiving components outside this one's cycle, and inside it. */
   #gates: readonly Gate[] = NO_ROUTES_YET;
   #cycleGates: readonly Gate[] = [];
@@ -121,7 +119,7 @@ export class BoltExecutor implements LocalTarget {
     this.gate = wiring.gate;
     this.cycleGate = wiring.cycleGate;
     this.#isCycleEdge = wiring.isCycleEdge;
-    this.#keyHashes = wiring.keyHashes;
+    this.#lasting = new LastingCalls(wiring.component, context, wiring.keyHashes);
     this.#inputs = wiring.inputs;
     this.#componentIndex = context.componentIndex.get(wiring.component.id)!;
     this.#queueLimit = Math.min(LOCAL_QUEUE_ROWS, context.options.settings['messaging.credit']);
@@ -354,7 +352,7 @@ export class BoltExecutor implements LocalTarget {
       task.nextTickMs = nowMs + periodMs;
       task.runRooted(
         'tick',
-        (out) => this.#call(task, 'tick', () => task.task.tick!(out)),
+        (out) => inCall(this.#progress, task.number, 'tick', () => task.task.tick!(out)),
         () => undefined,
       );
       ran++;
@@ -387,7 +385,11 @@ export class BoltExecutor implements LocalTarget {
       markEnded();
       return;
     }
-    task.runRooted('end', (out) => this.#call(task, 'end', () => task.task.end!(out)), markEnded);
+    task.runRooted(
+      'end',
+      (out) => inCall(this.#progress, task.number, 'end', () => task.task.end!(out)),
+      markEnded,
+    );
   }
 
   /** Nothing is queued, in user code or pending here. */
@@ -474,19 +476,18 @@ export class BoltExecutor implements LocalTarget {
     const { tap } = this.#context;
     if (tap !== null) tap.onTaken(task.number, this.#inputs[subscription] ?? '', row, this.#context.turnMs);
     if (task.isAsync || this.#isManual) {
-      this.#runSlow(
-        task,
+      this.#lasting.run(task, {
         row,
-        several,
         subscription,
         sourceTask,
         rootTask,
         rootGeneration,
         rootSequence,
+        several,
         edgeHigh,
         edgeLow,
-        !isExtra,
-      );
+        hasCycleToken: !isExtra,
+      });
       return true;
     }
     const out = task.out;
@@ -504,24 +505,23 @@ export class BoltExecutor implements LocalTarget {
     } catch (error) {
       progress[P_IN_CALL] = 0;
       out.open = false;
-      this.#failRow(task, rootTask, rootGeneration, rootSequence, several, error);
+      this.#lasting.failRow(task, { rootTask, rootGeneration, rootSequence, several }, error);
       return true;
     }
     progress[P_IN_CALL] = 0;
     if (answer !== undefined && isPromiseLike(answer)) {
-      // The first promise of this task: it takes its `out` along.
-      task.isAsync = true;
-      task.out = new BoltOut(task);
-      task.inFlight++;
-      this.#follow(
-        task,
-        out,
-        answer,
-        this.#orderKey(subscription, row, sourceTask),
+      this.#lasting.takeOver(task, out, answer, {
+        row,
+        subscription,
+        sourceTask,
+        rootTask,
+        rootGeneration,
+        rootSequence,
+        several,
         edgeHigh,
         edgeLow,
-        this.#clock.nowMs(),
-      );
+        hasCycleToken: !isExtra,
+      });
       return true;
     }
     out.open = false;
@@ -563,238 +563,6 @@ export class BoltExecutor implements LocalTarget {
     this.#grantCost = 0;
   }
 
-  /** Asynchronous and manual tasks. */
-  #runSlow(
-    task: BoltTaskRunner,
-    row: Row,
-    several: Int32Array | null,
-    subscription: number,
-    sourceTask: number,
-    rootTask: number,
-    rootGeneration: number,
-    rootSequence: number,
-    edgeHigh: number,
-    edgeLow: number,
-    hasCycleToken: boolean,
-  ): void {
-    const start = (): void => {
-      if (task.isRefusing) {
-        this.#failRoot(task, rootTask, rootGeneration, rootSequence, several, 'moved');
-        this.#finish(task, key);
-        return;
-      }
-      const startMs = this.#clock.nowMs();
-      const out = new BoltOut(task);
-      out.begin(rootTask, rootGeneration, rootSequence, several, hasCycleToken);
-      task.counters[C_EXECUTED]!++;
-      const anchor = this.component.manual
-        ? this.#holdRow(
-            task,
-            { rootTask, rootGeneration, rootSequence, several, edgeHigh, edgeLow, hasCycleToken },
-            startMs,
-          )
-        : null;
-      out.anchor = anchor;
-      let answer: unknown;
-      try {
-        answer = this.#call(task, 'process', () =>
-          anchor === null
-            ? task.handlers[subscription]!(row, out)
-            : task.handlers[subscription]!(row, out, anchor),
-        );
-      } catch (error) {
-        this.#onFailed(task, out, anchor, error);
-        this.#finish(task, key);
-        return;
-      }
-      if (isPromiseLike(answer)) {
-        task.isAsync = true;
-        this.#follow(task, out, answer, key, edgeHigh, edgeLow, startMs, anchor);
-        return;
-      }
-      this.#onReturned(task, out, anchor, edgeHigh, edgeLow, startMs);
-      this.#finish(task, key);
-    };
-    task.inFlight++;
-    const key = this.#orderKey(subscription, row, sourceTask);
-    if (key === null) start();
-    else task.lines.enter(key, { rootTask, rootSequence, several, start });
-  }
-
-  /** Waits for the promise of a call; one of a library of its own may throw where a promise must not. */
-  #follow(
-    task: BoltTaskRunner,
-    out: BoltOut,
-    answer: Answer,
-    key: number | null,
-    edgeHigh: number,
-    edgeLow: number,
-    startMs: number,
-    anchor: ManualAnchor | null = null,
-  ): void {
-    if (key !== null) task.lines.hold(key);
-    let settled = false;
-    const call = {
-      sinceMs: startMs,
-      rootTask: out.rootTask,
-      rootSequence: out.rootSequence,
-      fail: (reason: FailureReason): void => {
-        settled = true;
-        out.open = false;
-        this.#failRoot(task, out.rootTask, out.rootGeneration, out.rootSequence, out.several, reason);
-        this.#finish(task, key);
-      },
-    };
-    if (anchor === null) task.openCalls.add(call);
-    const settle = (act: () => void): void => {
-      task.openCalls.delete(call);
-      if (settled) return;
-      settled = true;
-      act();
-      this.#finish(task, key);
-      this.#context.options.wake();
-    };
-    void Promise.resolve(answer).then(
-      () => settle(() => this.#onReturned(task, out, anchor, edgeHigh, edgeLow, startMs)),
-      (error: unknown) => settle(() => this.#onFailed(task, out, anchor, error)),
-    );
-  }
-
-  #onReturned(
-    task: BoltTaskRunner,
-    out: BoltOut,
-    anchor: ManualAnchor | null,
-    edgeHigh: number,
-    edgeLow: number,
-    startMs: number,
-  ): void {
-    out.open = false;
-    task.sketch[sketchBucket((this.#clock.nowMs() - startMs) * 1000)]!++;
-    if (anchor !== null) return;
-    task.counters[C_ACKED]!++;
-    if (out.rootTask === 0) return;
-    if (out.several === null) {
-      this.#context.ack(
-        out.rootTask,
-        out.rootGeneration,
-        out.rootSequence,
-        edgeHigh ^ out.edgesHigh,
-        edgeLow ^ out.edgesLow,
-      );
-    } else {
-      this.#context.ackSeveral(out.several, out.edgesHigh, out.edgesLow);
-    }
-  }
-
-  #onFailed(task: BoltTaskRunner, out: BoltOut, anchor: ManualAnchor | null, error: unknown): void {
-    out.open = false;
-    if (anchor !== null) {
-      if (!anchor.settled && !anchor.expired) anchor.fail(error);
-      else reportUserError(task, error, 'process');
-      return;
-    }
-    this.#failRow(task, out.rootTask, out.rootGeneration, out.rootSequence, out.several, error);
-  }
-
-  #finish(task: BoltTaskRunner, key: number | null): void {
-    task.inFlight--;
-    if (key !== null) task.lines.leave(key);
-  }
-
-  #holdRow(
-    task: BoltTaskRunner,
-    root: {
-      rootTask: number;
-      rootGeneration: number;
-      rootSequence: number;
-      several: Int32Array | null;
-      edgeHigh: number;
-      edgeLow: number;
-      hasCycleToken: boolean;
-    },
-    sinceMs: number,
-  ): ManualAnchor {
-    const anchor = new ManualAnchor(
-      {
-        onSettled: (settled, failure) => {
-          task.openCalls.delete(call);
-          if (failure !== null) {
-            this.#failRow(
-              task,
-              root.rootTask,
-              root.rootGeneration,
-              root.rootSequence,
-              root.several,
-              failure.error,
-            );
-          } else {
-            task.counters[C_ACKED]!++;
-            if (root.several !== null) {
-              // The anchor's own accumulator started at the row's edge, which `several` holds per root.
-              this.#context.ackSeveral(root.several, settled.edgesHigh, settled.edgesLow);
-            } else if (root.rootTask !== 0) {
-              this.#context.ack(
-                root.rootTask,
-                root.rootGeneration,
-                root.rootSequence,
-                settled.edgesHigh,
-                settled.edgesLow,
-              );
-            }
-          }
-          this.#context.options.wake();
-        },
-      },
-      root,
-      sinceMs,
-    );
-    const call = {
-      sinceMs,
-      rootTask: root.rootTask,
-      rootSequence: root.rootSequence,
-      fail: (reason: FailureReason): void => {
-        anchor.expired = true;
-        this.#failRoot(task, root.rootTask, root.rootGeneration, root.rootSequence, root.several, reason);
-      },
-    };
-    task.openCalls.add(call);
-    return anchor;
-  }
-
-  #failRow(
-    task: BoltTaskRunner,
-    rootTask: number,
-    rootGeneration: number,
-    rootSequence: number,
-    several: Int32Array | null,
-    error: unknown,
-  ): void {
-    const overflow = error instanceof IsobarError && error.code === 'CYCLE_OVERFLOW';
-    reportUserError(task, error, 'process');
-    this.#failRoot(task, rootTask, rootGeneration, rootSequence, several, overflow ? 'overflow' : 'user');
-  }
-
-  #failRoot(
-    task: BoltTaskRunner,
-    rootTask: number,
-    rootGeneration: number,
-    rootSequence: number,
-    several: Int32Array | null,
-    reason: FailureReason,
-  ): void {
-    task.countFailure(reason);
-    if (rootTask === 0) return;
-    if (several === null) this.#context.fail(rootTask, rootGeneration, rootSequence, reason, task.number);
-    else this.#context.failSeveral(several, reason, task.number);
-  }
-
-  #orderKey(subscription: number, row: Row, sourceTask: number): number | null {
-    if (this.component.unordered) return null;
-    const hash = this.#keyHashes[subscription];
-    // Keys of different subscriptions may share a line: that only orders more than is promised.
-    return hash === undefined ? sourceTask : hash(row);
-  }
-
   #onEndMark(task: BoltTaskRunner, subscription: number, sourceTask: number): void {
     task.endMarks.add(`${subscription}/${sourceTask}`);
   }
@@ -810,9 +578,5 @@ export class BoltExecutor implements LocalTarget {
       this.#endTask(task);
     }
     return begun;
-  }
-
-  #call<T>(task: BoltTaskRunner, call: CallName, run: () => T): T {
-    return inCall(this.#context.options.progress, task.number, call, run);
   }
 }

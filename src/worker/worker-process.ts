@@ -1,12 +1,11 @@
 /**
  * A worker: one process that runs executors of exactly one topology.
  *
- * Its main thread (this file) runs no user code: it keeps the link to the supervisor, forwards frames between executor
- * threads and peers without decoding them, and reports. What runs where is the reconciler's; who is where, the route keeper's.
+ * Its main thread (this file) runs no user code: it puts together the parts that keep the link to the supervisor, pass frames
+ * on (frame-forwarder.ts) and report (heartbeat-sender.ts). What runs where is the reconciler's; who is where, the route
+ * keeper's.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
+import { readFileSync } from 'node:fs';
 import {
   ACKER,
   compileSettings,
@@ -15,31 +14,19 @@ import {
   toErrorRecord,
   toIsobarError,
   type Clock,
-  type ErrorRecord,
   type LogFile,
   type Logger,
   type Settings,
 } from '../base/index.js';
 import {
-  LAST_REPORT_FILE,
   quietIntervalMs,
   type TopologyPhase,
   type WorkerHeartbeat,
   type WorkerLaunch,
 } from '../coordination/index.js';
 import {
-  decodeControlFrame,
   Doorbell,
   encodeControlFrame,
-  H_ENDPOINT,
-  H_KIND,
-  H_SOURCE_GENERATION,
-  H_SOURCE_THREAD,
-  H_TARGET_GENERATION,
-  H_TARGET_THREAD,
-  KIND_CONTROL,
-  KIND_CREDIT,
-  KIND_DATA,
   PeerConnections,
   peerSocketPath,
   type PeerAddress,
@@ -48,9 +35,10 @@ import {
 import type { Assignment } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
 import { CrashRecord } from './crash-record.js';
-import { parsePeerMessage, type PeerMessage } from './endpoints.js';
+import type { PeerMessage } from './endpoints.js';
 import { ExecutorThreads } from './executor-threads.js';
-import { HeartbeatPace } from './heartbeat-pace.js';
+import { FrameForwarder } from './frame-forwarder.js';
+import { HeartbeatSender } from './heartbeat-sender.js';
 import { mostUnderWay } from './peer-credit.js';
 import { QuietWatch } from './quiet-watch.js';
 import { Reconciler } from './reconciler.js';
@@ -65,14 +53,6 @@ import { threadHeapMb } from './thread-heap.js';
 import { ThreadQuestions } from './thread-questions.js';
 import type { FromThread } from './thread-messages.js';
 
-const CHANGED_DELAY_MS = 2;
-/** Bytes forwarded in one go that mean load, and how long to gather more of them then. */
-const BUSY_BYTES = 8192;
-const BUSY_PAUSE_MS = 1;
-/** The bell wakes the forwarding loop; looking again is a precaution. */
-const LONGEST_SLEEP_MS = 1000;
-/** Frames that a thread has no room for are offered again after 1 ms, and later each time. */
-const LONGEST_OFFER_MS = 16;
 const FIND_ROW_MS = 500;
 const QUIET_WATCH_MS = 1000;
 
@@ -98,13 +78,9 @@ export class WorkerProcess {
   readonly #crashRecord: CrashRecord;
   readonly #link: SupervisorLink;
   readonly #peers: PeerConnections;
-  /** Number of the newest session with each peer. */
-  readonly #sessions = new Map<string, number>();
-  #lastSession = 0;
-  /** What an honest peer's thread may have under way to one of ours at most. */
-  readonly #mostUnderWay: number;
   readonly #doorbellBuffer = Doorbell.allocate();
   readonly #doorbell = new Doorbell(this.#doorbellBuffer);
+  readonly #forwarder: FrameForwarder;
   readonly #threads: ExecutorThreads;
   readonly #questions: ThreadQuestions;
   readonly #tasks = new TaskBook();
@@ -112,11 +88,10 @@ export class WorkerProcess {
   readonly #reconciler: Reconciler;
   readonly #book = new ReportBook();
   readonly #quiet: QuietWatch;
-  readonly #pace: HeartbeatPace;
+  readonly #heartbeats: HeartbeatSender;
   readonly #startedMs: number;
   #phase: TopologyPhase = { kind: 'active' };
   #sequence = 0;
-  #changedScheduled = false;
   #stopping = false;
 
   constructor(options: WorkerProcessOptions) {
@@ -128,12 +103,6 @@ export class WorkerProcess {
     this.#startedMs = options.clock.wallMs();
     this.#settings = compileSettings(...launch.settings);
     const description = JSON.parse(readFileSync(launch.descriptionPath, 'utf8')) as TopologyDescription;
-    this.#mostUnderWay = mostUnderWay(
-      2 * description.components.length,
-      this.#settings['messaging.credit'],
-      this.#settings['messaging.max-frame-bytes'],
-    );
-    this.#pace = new HeartbeatPace(quietIntervalMs(this.#settings));
     this.#quiet = new QuietWatch(this.#settings['topology.message-timeout']);
     this.#crashRecord = new CrashRecord(launch.directory, options.logger);
     this.#link = new SupervisorLink({
@@ -154,7 +123,7 @@ export class WorkerProcess {
         onStop: () => void this.stop(0),
         onRefused: () => void this.stop(0),
         onPresence: (present) => {
-          this.#pace.reset();
+          this.#heartbeats.onPresence();
           options.onPresence?.(present);
         },
       },
@@ -171,9 +140,9 @@ export class WorkerProcess {
       reconnectTimeoutMs: this.#settings['messaging.reconnect-timeout'],
       clock: options.clock,
       logger: options.logger,
-      onFrame: (peer, frame) => this.#onPeerFrame(peer, frame),
+      onFrame: (peer, frame) => this.#forwarder.receive(peer, frame),
       onUp: (peer) => {
-        this.#sessions.set(peer, ++this.#lastSession);
+        this.#forwarder.onPeerUp(peer);
         this.#routes.onPeerUp(peer);
       },
       onLost: (peer, _generation, _reason, how) => this.#routes.onPeerLost(peer, how === 'gone'),
@@ -208,8 +177,29 @@ export class WorkerProcess {
       tell: (peer, message) => this.#tell(peer, message),
       onRoutes: () => {
         this.#reconciler.advance();
-        this.#changed();
+        this.#heartbeats.changed();
       },
+    });
+    this.#forwarder = new FrameForwarder({
+      threads: this.#threads,
+      routes: this.#routes,
+      peers: this.#peers,
+      doorbell: this.#doorbell,
+      mostUnderWay: mostUnderWay(
+        2 * description.components.length,
+        this.#settings['messaging.credit'],
+        this.#settings['messaging.max-frame-bytes'],
+      ),
+      logger: options.logger,
+      onMessage: (peer, message) => this.#onPeerMessage(peer, message),
+    });
+    this.#heartbeats = new HeartbeatSender({
+      link: this.#link,
+      quietIntervalMs: quietIntervalMs(this.#settings),
+      directory: launch.directory,
+      clock: options.clock,
+      logger: options.logger,
+      heartbeat: () => this.heartbeat(),
     });
     this.#reconciler = new Reconciler({
       slot: { supervisor: launch.supervisorId, port: launch.port },
@@ -229,16 +219,18 @@ export class WorkerProcess {
       onError: (error) => this.#book.addError(error, this.#clock.wallMs()),
       onLostState: (component, task) =>
         this.#book.addLostState({ component, task, atMs: this.#clock.wallMs() }),
-      onChanged: () => this.#changed(),
+      onChanged: () => this.#heartbeats.changed(),
     });
   }
 
   async start(): Promise<void> {
     await this.#peers.listen();
     this.#link.start();
-    this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () => this.#beatIfDue());
+    this.#clock.every(this.#settings['supervisor.heartbeat-interval'], () =>
+      this.#heartbeats.beatIfDue(this.#phase.kind === 'draining'),
+    );
     this.#clock.every(QUIET_WATCH_MS, () => this.#watchQuiet());
-    void this.#forwardLoop();
+    void this.#forwarder.run();
   }
 
   /** Closes every task, stores the last positions, and ends. */
@@ -247,7 +239,7 @@ export class WorkerProcess {
     this.#stopping = true;
     this.#logger.info('worker.stopping', { code });
     await this.#threads.stop(Math.max(100, this.#settings['supervisor.worker-stop-timeout'] - 500));
-    this.#sayLast();
+    this.#heartbeats.sayLast();
     await this.#link.flushPositions(200);
     this.#link.close();
     await this.#peers.close();
@@ -444,13 +436,13 @@ export class WorkerProcess {
         this.#book.addDeadLetterFile(message.path);
         break;
       case 'broken-frame':
-        this.#onBrokenFrame(message.session, message.error);
+        this.#forwarder.onBrokenFrame(message.session, message.error);
         break;
       case 'report':
         this.#book.setThreadReport(host.index, message.counters, message.oldest, message.longCalls);
         break;
       case 'changed':
-        this.#changed();
+        this.#heartbeats.changed();
         break;
       case 'closed':
         break;
@@ -507,41 +499,6 @@ export class WorkerProcess {
     this.#peers.send(peer, encodeControlFrame(message));
   }
 
-  #onPeerFrame(peer: string, frame: Buffer): void {
-    const words = new Int32Array(frame.buffer, frame.byteOffset, frame.byteLength >> 2);
-    if (words[H_KIND] === KIND_CONTROL) {
-      this.#onPeerMessage(peer, parsePeerMessage(decodeControlFrame(frame)));
-      return;
-    }
-    const host = this.#threads.at(words[H_TARGET_THREAD]!);
-    if (host === undefined || host.generation !== words[H_TARGET_GENERATION]) return;
-    const endpoint = this.#routes.endpointId(peer, words[H_SOURCE_THREAD]!, words[H_SOURCE_GENERATION]!);
-    if (words[H_KIND] === KIND_DATA) {
-      // A thread is announced before it sends: rows of one that is not are nobody's.
-      if (endpoint < 0) return;
-      const underWay = host.peerCredit.take(endpoint, words, 0);
-      if (underWay > this.#mostUnderWay)
-        throw new IsobarError('PEER_PROTOCOL_ERROR', 'a peer sends rows without credit', {
-          expected: `at most ${this.#mostUnderWay} under way to one thread`,
-          found: `${underWay}`,
-          where: peer,
-        });
-    }
-    words[H_ENDPOINT] = endpoint;
-    // The thread knows who it is; what it may have to tell is in which session the frame came.
-    words[H_TARGET_THREAD] = this.#sessions.get(peer) ?? 0;
-    host.forward(frame);
-    this.#doorbell.wakeSelf();
-  }
-
-  /** One of our threads cannot make sense of a frame; a session that has ended meanwhile is not blamed twice. */
-  #onBrokenFrame(session: number, error: ErrorRecord): void {
-    const peer = [...this.#sessions].find(([, newest]) => newest === session)?.[0];
-    if (peer === undefined) return;
-    this.#logger.warn('peer.broken-frame', { peer, code: error.code, reason: error.message });
-    this.#peers.reject(peer, error.message);
-  }
-
   #onPeerMessage(peer: string, message: PeerMessage): void {
     switch (message.kind) {
       case 'threads':
@@ -560,102 +517,5 @@ export class WorkerProcess {
         this.#quiet.onAnswer(peer, message, this.#clock.nowMs());
         break;
     }
-  }
-
-  /**
-   * Passes frames on between threads and peers. Being woken by a bell costs the ringing thread some 100 µs, so under load
-   * this loop does not sleep by the bell but looks again after a moment: that also makes for fewer, larger socket writes.
-   * At low rates the bell keeps the latency low.
-   */
-  async #forwardLoop(): Promise<void> {
-    let bytesSeen = 0;
-    let offerMs = 1;
-    let sender: ThreadHost | undefined;
-    const onFrame = (
-      words: Int32Array,
-      at: number,
-      bytes: Buffer,
-      byteStart: number,
-      byteLength: number,
-    ): void => {
-      bytesSeen += byteLength;
-      const peer = this.#routes.peerAt(words[at + H_ENDPOINT]!);
-      if (peer === undefined) return;
-      if (words[at + H_KIND] === KIND_CREDIT)
-        sender?.peerCredit.giveBack(
-          this.#routes.endpointId(peer, words[at + H_TARGET_THREAD]!, words[at + H_TARGET_GENERATION]!),
-          words,
-          at,
-        );
-      this.#peers.send(peer, bytes.subarray(byteStart, byteStart + byteLength));
-    };
-    for (;;) {
-      let frames = 0;
-      let waiting = false;
-      bytesSeen = 0;
-      for (const host of this.#threads.all()) {
-        sender = host;
-        frames += host.fromThread.drain(onFrame, 256);
-        waiting = host.forwardBacklog() || waiting;
-      }
-      if (bytesSeen >= BUSY_BYTES) await pause(BUSY_PAUSE_MS);
-      else if (frames > 0) await immediate();
-      else {
-        const hasSlept = await this.#doorbell.sleep(waiting ? offerMs : LONGEST_SLEEP_MS, () =>
-          this.#threads.all().some((host) => !host.fromThread.isEmpty),
-        );
-        offerMs = waiting ? Math.min(2 * offerMs, LONGEST_OFFER_MS) : 1;
-        if (!hasSlept) await immediate();
-      }
-    }
-  }
-
-  // ── reporting ──
-
-  /** To the supervisor, and for one that is away or reads too late beside the launch file. */
-  #sayLast(): void {
-    const heartbeat = this.heartbeat();
-    try {
-      writeFileSync(join(this.#launch.directory, LAST_REPORT_FILE), JSON.stringify(heartbeat));
-    } catch (error) {
-      this.#logger.warn('last-report.not-written', { message: String(error) });
-    }
-    if (this.#link.isConnected) this.#send(heartbeat);
-  }
-
-  #beat(): void {
-    if (this.#link.isConnected) this.#send(this.heartbeat());
-  }
-
-  #beatIfDue(): void {
-    const startMs = this.#clock.nowMs();
-    if (!this.#link.isConnected || this.#pace.restMs(startMs) > 0) return;
-    const heartbeat = this.heartbeat();
-    // A drain without acking is over when every worker has reported twice that nothing moves.
-    const isWaitedFor = this.#phase.kind === 'draining';
-    if (isWaitedFor || this.#pace.isDue(heartbeat, startMs)) this.#send(heartbeat);
-    this.#noteCost(startMs);
-  }
-
-  #noteCost(startMs: number): void {
-    const nowMs = this.#clock.nowMs();
-    this.#pace.noteCost(nowMs - startMs, nowMs);
-  }
-
-  #send(heartbeat: WorkerHeartbeat): void {
-    this.#pace.noteSent(heartbeat, this.#clock.nowMs());
-    this.#link.heartbeat(heartbeat);
-  }
-
-  #changed(): void {
-    if (this.#changedScheduled) return;
-    this.#changedScheduled = true;
-    const delayMs = Math.max(CHANGED_DELAY_MS, this.#pace.restMs(this.#clock.nowMs()));
-    this.#clock.after(delayMs, () => {
-      this.#changedScheduled = false;
-      const startMs = this.#clock.nowMs();
-      this.#beat();
-      this.#noteCost(startMs);
-    });
   }
 }
