@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../base/index.js';
 
-/** Crashes from which on rows are read one at a time (see spout-executor.ts). */
+/** Crashes from which on rows are read one at a time (see spout-task.ts). */
 const CAUTIOUS_CRASHES = 2;
 const MARK = 'row-out-alone-';
 

@@ -22,7 +22,7 @@ import { SharedGate } from './link.js';
 import { createOutputs, type Edge } from './outputs.js';
 import { orderKeys, RowViews, takingOnly } from './row-views.js';
 import { compileFieldHash } from './routing/field-hash.js';
-import { SpoutTaskRunner } from './spout-executor.js';
+import { SpoutTaskRunner } from './spout-task.js';
 import { SpoutSource } from './spout-source.js';
 import { componentOf } from './task-book.js';
 import type { ThreadContext } from './thread-context.js';
