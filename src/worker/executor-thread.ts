@@ -7,22 +7,22 @@
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { toErrorRecord, type Clock, type Logger } from '../base/index.js';
-import type { OldestPending, TapRequest, TopologyPhase } from '../coordination/index.js';
+import type { TapRequest, TopologyPhase } from '../coordination/index.js';
 import { Doorbell, H_TARGET_GENERATION } from '../messaging/index.js';
-import { encodePlain } from './acking/plain-values.js';
 import type { BoltExecutor } from './bolt-executor.js';
 import { sendEndMarks } from './bolt-task.js';
 import { P_LAG_MS, P_TURNS } from './counters.js';
 import { CycleLevels } from './cycle-levels.js';
 import { FairTurns } from './fair-turns.js';
-import { findRow } from './find-row.js';
 import type { CreatedTask, ExecutorFactory } from './executor-factory.js';
 import { FrameReceiver } from './frame-receiver.js';
 import { LeavingTasks } from './leaving-tasks.js';
+import { LostTrees } from './lost-trees.js';
 import { RowTap } from './row-tap.js';
 import type { SpoutExecutor } from './spout-executor.js';
 import type { ThreadContext } from './thread-context.js';
 import type { FromThread, ThreadStart, ToThread } from './thread-messages.js';
+import { ThreadReports } from './thread-reports.js';
 import { ThreadRoutes } from './thread-routes.js';
 import { ThreadTasks } from './thread-tasks.js';
 
@@ -35,9 +35,6 @@ const MAINTENANCE_MS = 250;
 const STOOD_MS = 2000;
 /** Period of the maintenance of a thread that has nothing pending, and its longest sleep. */
 const CALM_MS = 1000;
-const REPORT_MS = 1000;
-/** Time after a loss in which a tree that is not lost makes progress, unless it waits. */
-const UNMOVED_MS = 500;
 /** A tick that is due while its receivers take no rows must not keep the thread awake. */
 const SHORTEST_SLEEP_MS = 1;
 /** What could not be flushed is looked at again after 1 ms, and later each time: the bell is rung when it can be. */
@@ -64,6 +61,8 @@ export class ExecutorThread {
   readonly #routes: ThreadRoutes;
   readonly #cycleLevels: CycleLevels;
   readonly #leaving: LeavingTasks;
+  readonly #lost: LostTrees;
+  readonly #reports: ThreadReports;
   readonly #progress: Int32Array;
   #phase: TopologyPhase = { kind: 'active' };
   #stopping = false;
@@ -81,13 +80,7 @@ export class ExecutorThread {
   #maintainedMs: number;
   /** Nothing has happened since the last maintenance, and nothing is pending. */
   #isCalm = false;
-  #lastReport = '';
   #blockedMs = SHORTEST_SLEEP_MS;
-  /** When marked trees that have not moved are replayed. */
-  #replayUnmovedMs = Infinity;
-  #nextReportMs = 0;
-  #nextPositionsMs = 0;
-  readonly #userCounters: Map<string, Map<string, number>>;
   readonly #onFrame: (
     words: Int32Array,
     at: number,
@@ -103,7 +96,6 @@ export class ExecutorThread {
     this.#maintainedMs = options.clock.nowMs();
     this.#flushMs = options.context.options.settings['messaging.flush-interval'];
     this.#context = options.context;
-    this.#userCounters = options.factory.userCounters;
     this.#doorbell = new Doorbell(options.start.doorbell);
     this.#routes = new ThreadRoutes(options.start, options.factory, options.post);
     this.#tasks = new ThreadTasks({
@@ -115,6 +107,14 @@ export class ExecutorThread {
       onFailed: (task, error) => options.post({ kind: 'start-failed', task, error: toErrorRecord(error) }),
       onStopped: (tasks) => options.post({ kind: 'stopped', tasks }),
       onBroken: (error) => options.onBroken(error),
+    });
+    this.#lost = new LostTrees(this.#tasks, options.context, options.clock, options.logger);
+    this.#reports = new ThreadReports({
+      tasks: this.#tasks,
+      routes: this.#routes,
+      context: options.context,
+      userCounters: options.factory.userCounters,
+      post: options.post,
     });
     this.#cycleLevels = new CycleLevels(options.context.cycles, options.factory.edges);
     this.#leaving = new LeavingTasks({
@@ -150,7 +150,7 @@ export class ExecutorThread {
         this.#tap(message.id, message.request);
         break;
       case 'find-row': {
-        const holder = this.#holderOf(message.rootTask, message.sequence);
+        const holder = this.#reports.holderOf(message.rootTask, message.sequence);
         this.#options.post({ kind: 'found-row', id: message.id, holder });
         break;
       }
@@ -182,17 +182,14 @@ export class ExecutorThread {
         this.#applyRoutes(message);
         break;
       case 'mark':
-        this.#markAll(message.hasEnded);
-        this.#replayUnmovedSoon();
+        this.#lost.mark(message.hasEnded);
+        this.#lost.replayUnmovedSoon();
         break;
       case 'suspect':
-        this.#markAll(
-          false,
-          this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout'],
-        );
+        this.#lost.suspect();
         break;
       case 'expire':
-        this.#expireTrees();
+        this.#lost.expire();
         break;
       case 'phase':
         this.#applyPhase(message.phase);
@@ -245,7 +242,7 @@ export class ExecutorThread {
     }
     work += this.#spoutTurns.each(spouts, runOf, SPOUT_BUDGET_ROWS);
     if (turnMs >= this.#nextMaintenanceMs) this.#maintain(turnMs);
-    this.#replayUnmovedIfDue(turnMs);
+    this.#lost.replayIfDue(turnMs);
     work += this.#runDue(turnMs);
     this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, false);
     this.#leaving.advance(turnMs);
@@ -323,7 +320,7 @@ export class ExecutorThread {
 
   /** When a turn is due although nothing happens, ms of the clock. */
   get nextDueMs(): number {
-    let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs, this.#replayUnmovedMs);
+    let due = Math.min(this.#nextMaintenanceMs, this.#leaving.nextDueMs, this.#lost.dueMs);
     for (const bolt of this.#tasks.bolts) due = Math.min(due, bolt.nextTickMs);
     for (const spout of this.#tasks.spouts) due = Math.min(due, spout.retryAtMs);
     return due;
@@ -355,11 +352,11 @@ export class ExecutorThread {
     const context = this.#context;
     const stood = context.routesStand;
     const hasMoved = this.#routes.apply(routes, this.#executors);
-    if (routes.lost) this.#markAll(routes.hasEnded);
+    if (routes.lost) this.#lost.mark(routes.hasEnded);
     if (!context.acking && hasMoved) this.#resendEndMarks();
     context.routesStand = context.reachable.every((gate) => !gate.blocked);
-    if (!stood && context.routesStand) this.#replayLost(true);
-    else if (routes.lost) this.#replayUnmovedSoon();
+    if (!stood && context.routesStand) this.#lost.replay(true);
+    else if (routes.lost) this.#lost.replayUnmovedSoon();
     this.#options.post({ kind: 'routes-applied', version: routes.version });
   }
 
@@ -371,66 +368,6 @@ export class ExecutorThread {
     // Marks are counted per sender, so sending them again to tasks that have them already changes nothing.
     for (const bolt of this.#tasks.bolts) for (const task of bolt.tasks) if (task.ended) sendEndMarks(task);
     for (const spout of this.#tasks.spouts) for (const task of spout.tasks) task.resendEndMarks();
-  }
-
-  /** `hasEnded`: what was lost may have ended because of one of the rows that are pending. */
-  #markAll(hasEnded: boolean, openedByMs = Infinity): void {
-    const nowMs = this.#clock.nowMs();
-    const isMarked = this.#executors.some(({ tasks }) => tasks.some(({ ledger }) => ledger.marked > 0));
-    this.#context.isLossSuspicious = hasEnded || (isMarked && this.#context.isLossSuspicious);
-    for (const { tasks } of this.#executors)
-      for (const { ledger } of tasks) ledger.markAll(nowMs, openedByMs);
-  }
-
-  /**
-   * What was lost has been replaced in the same moment: no routes will tell when to replay. What is not lost has a moment
-   * to make progress.
-   */
-  #replayUnmovedSoon(): void {
-    const quietMs = this.#context.options.settings['replay.quiet-time'];
-    if (this.#context.routesStand)
-      this.#replayUnmovedMs = this.#clock.nowMs() + Math.min(UNMOVED_MS, quietMs);
-  }
-
-  #replayUnmovedIfDue(nowMs: number): void {
-    if (nowMs < this.#replayUnmovedMs) return;
-    this.#replayUnmovedMs = Infinity;
-    // Otherwise the routes tell.
-    if (this.#context.routesStand) this.#replayLost(true);
-  }
-
-  #expireTrees(): void {
-    if (!this.#context.routesStand) return;
-    const openedBefore = this.#clock.nowMs() - this.#context.options.settings['topology.message-timeout'];
-    for (const executor of [...this.#tasks.spouts, ...this.#tasks.bolts]) {
-      for (const task of executor.tasks) {
-        const expired: number[] = [];
-        task.ledger.forEachPending((sequence, _item, openedMs) => {
-          if (openedMs <= openedBefore) expired.push(sequence);
-        });
-        for (const sequence of expired) task.onFail(sequence, 'timeout', 0);
-        if (expired.length > 0)
-          this.#options.logger.error('trees.expired', {
-            component: task.component,
-            task: task.number,
-            trees: expired.length,
-          });
-      }
-    }
-  }
-
-  #replayLost(standAgain: boolean): void {
-    const nowMs = this.#clock.nowMs();
-    const quietMs = this.#context.options.settings['replay.quiet-time'];
-    for (const spout of this.#tasks.spouts)
-      for (const task of spout.tasks) task.replayLost(nowMs, standAgain);
-    for (const bolt of this.#tasks.bolts) {
-      for (const task of bolt.tasks) {
-        if (task.ledger.marked === 0) continue;
-        if (standAgain) for (const { item } of task.ledger.takeUnmoved()) task.onRootLost(item, 'lost');
-        for (const { item } of task.ledger.takeQuiet(nowMs, quietMs)) task.onRootLost(item, 'lost');
-      }
-    }
   }
 
   #applyPhase(phase: TopologyPhase): void {
@@ -476,63 +413,9 @@ export class ExecutorThread {
         task.retryDeadLetters(nowMs);
       }
     }
-    if (this.#context.routesStand) this.#replayLost(false);
+    if (this.#context.routesStand) this.#lost.replay(false);
     this.#cycleLevels.tell(this.#tasks.bolts, this.#routes.held.rows, this.#routes.links, true);
-    if (nowMs >= this.#nextPositionsMs) {
-      this.#nextPositionsMs = nowMs + this.#context.options.settings['spout.position-interval'];
-      this.#postPositions();
-    }
-    if (nowMs >= this.#nextReportMs) {
-      this.#nextReportMs = nowMs + REPORT_MS;
-      this.#report(nowMs);
-    }
-  }
-
-  /** Tells the main thread what only this thread knows, if it has changed. */
-  #report(nowMs: number): void {
-    const counters = [...this.#userCounters].flatMap(([component, ofComponent]) =>
-      [...ofComponent].map(([name, value]) => [component, name, value] as const),
-    );
-    const oldest = this.#oldestPending(nowMs);
-    const longCalls = this.#tasks.longCalls(nowMs, this.#context.options.settings['worker.stuck-warning']);
-    const text = JSON.stringify([counters, oldest, longCalls]);
-    if (text === this.#lastReport) return;
-    this.#lastReport = text;
-    this.#options.post({ kind: 'report', counters, oldest, longCalls });
-  }
-
-  #postPositions(): void {
-    const positions = this.#tasks.spouts.flatMap((spout) =>
-      spout.tasks.map((task) => task.takePosition()).filter((position) => position !== undefined),
-    );
-    if (positions.length > 0) this.#options.post({ kind: 'positions', positions });
-  }
-
-  #oldestPending(nowMs: number): OldestPending | null {
-    let oldest: OldestPending | null = null;
-    for (const spout of this.#tasks.spouts) {
-      for (const task of spout.tasks) {
-        const found = task.ledger.oldest();
-        if (found === undefined) continue;
-        const ageMs = nowMs - found.openedMs;
-        if (oldest !== null && oldest.ageMs >= ageMs) continue;
-        const { position } = found.item;
-        oldest = {
-          component: task.component,
-          task: task.number,
-          ageMs,
-          row: position === undefined ? `sequence ${found.sequence}` : `position ${textOf(position)}`,
-          sequence: found.sequence,
-          heldBy: this.#holderOf(task.number, found.sequence),
-        };
-      }
-    }
-    return oldest;
-  }
-
-  /** Where a row of that tree is, as far as this thread can see. */
-  #holderOf(rootTask: number, sequence: number): string | null {
-    return findRow(this.#tasks.bolts, this.#routes.links, rootTask, sequence, this.#clock.nowMs());
+    this.#reports.postIfDue(nowMs);
   }
 
   /** One at a time: a second one while one is open is answered at once, with nothing. */
@@ -561,16 +444,11 @@ export class ExecutorThread {
   /** Closes every task; the last call. */
   async close(): Promise<void> {
     this.#flush();
-    this.#postPositions();
+    this.#reports.postPositions();
     await this.#tasks.closeAll();
     this.#flush();
     this.#options.post({ kind: 'closed' });
   }
-}
-
-/** A position as one line; it may be any value that can be stored, so also one that JSON cannot say. */
-function textOf(position: unknown): string {
-  return JSON.stringify(encodePlain(position));
 }
 
 function runOf(executor: BoltExecutor | SpoutExecutor, budgetRows: number): number {
