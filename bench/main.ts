@@ -28,9 +28,10 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions, report: Report) =
 try {
   const { name, options } = parseOptions(process.argv.slice(2));
   const bench = BENCHES[name];
-  if (bench === undefined) {
-    console.error(name === 'help' ? USAGE : `There is no bench "${name}".\n\n${USAGE}`);
-    process.exitCode = name === 'help' ? 0 : 2;
+  if (name === 'help') console.log(USAGE);
+  else if (bench === undefined) {
+    console.error(`There is no bench "${name}".\n\n${USAGE}`);
+    process.exitCode = 2;
   } else {
     await bench(options, createReport(options.json));
   }

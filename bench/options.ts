@@ -46,7 +46,8 @@ export const USAGE = `npm run -s bench -- NAME [options]
   --minutes N         of soak: how long it is left alone (30; with --quick 0.2)
   --only TEXT         of scheduling: cases whose name contains the text (all)
   --data DIR          of scheduling: directory with largeCluster01.json; without it its cases are left out
-  --peer DIR          of scheduling: directory of Storm's or Flink's classes behind run.sh, timed in turn; may be repeated`;
+  --peer DIR          of scheduling: directory of Storm's or Flink's classes behind run.sh, timed in turn; may be repeated
+  --help              this text`;
 
 /**
  * Parses what follows `npm run -s bench --`.
@@ -74,6 +75,7 @@ export function parseOptions(words: readonly string[]): {
       only: { type: 'string', default: '' },
       data: { type: 'string' },
       peer: { type: 'string', multiple: true },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
   const [name = 'help', ...more] = positionals;
@@ -82,7 +84,7 @@ export function parseOptions(words: readonly string[]): {
   const acking = { on: [true], off: [false], both: [true, false] }[values.acking];
   if (acking === undefined) throw new Error(`--acking expects on, off or both; it got "${values.acking}".`);
   return {
-    name,
+    name: values.help ? 'help' : name,
     options: {
       json: values.json,
       quick,

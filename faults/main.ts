@@ -25,10 +25,30 @@ const ALL: readonly Kind[] = [
   ...ZOOKEEPER_FAULTS,
 ];
 
+const USAGE = `npm run -s faults -- NAME [options]
+
+  all             in turn: ${listed(FAULTS.filter((fault) => fault !== 'none'))}
+  dev             in turn: ${listed(DEV_FAULTS)}
+  rebalance-kill  in turn: ${listed(MOVE_HARMS)}
+  zookeeper       in turn: ${listed(ZOOKEEPER_FAULTS)}
+  rebalance       tasks move every second, and nobody is harmed
+  ${listed(BALANCE_FAULTS)}
+                  three supervisors that come one after another, by real processes
+  or one of those that are named above, or none
+
+  --seed S        of the first round; each one after it has one more (1)
+  --rounds N      (1)
+  --rows R        rows of a round of isobar run or isobar dev (150000)
+  --seconds S     of a round with rebalances (60)
+  --json          one JSON line a round and a summary
+  --help          this text`;
+
+function listed(names: readonly string[]): string {
+  return names.join(', ');
+}
+
 function usage(message: string): never {
-  console.error(
-    `${message}\nusage: npm run -s faults -- ${[...ALL, 'all', 'dev', 'rebalance-kill', 'zookeeper'].join('|')} [--seed S] [--rounds N] [--rows R] [--seconds S] [--json]`,
-  );
+  console.error(`${message}\n\n${USAGE}`);
   process.exit(2);
 }
 
@@ -98,17 +118,30 @@ function moveExtras(moves: MoveFigures): string {
   );
 }
 
+function parseWords() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        seed: { type: 'string', default: '1' },
+        rounds: { type: 'string', default: '1' },
+        rows: { type: 'string', default: '150000' },
+        seconds: { type: 'string', default: '60' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    usage(error instanceof Error ? error.message : String(error));
+  }
+}
+
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      seed: { type: 'string', default: '1' },
-      rounds: { type: 'string', default: '1' },
-      rows: { type: 'string', default: '150000' },
-      seconds: { type: 'string', default: '60' },
-      json: { type: 'boolean', default: false },
-    },
-  });
+  const { values, positionals } = parseWords();
+  if (values.help) {
+    console.log(USAGE);
+    return;
+  }
   const [name = 'all'] = positionals;
   const kinds = kindsOf(name);
   if (kinds.length === 0) usage(`unknown fault ${JSON.stringify(name)}`);

@@ -41,7 +41,8 @@ const USAGE = `npm run -s differential -- KIND --peer DIRECTORY [options]
   --cases N          random cases (2000)
   --seed N           of the cases (1)
   --variants N       runs of each drawn case under other names: many show what hash order decides (40)
-  --save FILE        writes the cases that disagree there, as vectors`;
+  --save FILE        writes the cases that disagree there, as vectors
+  --help             this text`;
 
 interface Options {
   readonly kind: string;
@@ -176,7 +177,8 @@ function toCase(
   return { file: '', name, scheduler, input, expected: { ...facts } };
 }
 
-function parseOptions(words: readonly string[]): Options | undefined {
+/** @throws Error with a sentence for the user. */
+function parseOptions(words: readonly string[]): Options | 'help' {
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
@@ -186,21 +188,32 @@ function parseOptions(words: readonly string[]): Options | undefined {
       seed: { type: 'string', default: '1' },
       variants: { type: 'string', default: '40' },
       save: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
+  if (values.help) return 'help';
   const [kind] = positionals;
   const numbers = [values.cases, values.seed, values.variants].map(Number);
-  if (kind === undefined || !(DRAWN.has(kind) || GENERATED.has(kind)) || values.peer === undefined)
-    return undefined;
-  if (!numbers.every((value) => Number.isInteger(value) && value > 0)) return undefined;
+  if (kind === undefined) throw new Error('A kind of case was expected.');
+  if (!(DRAWN.has(kind) || GENERATED.has(kind))) throw new Error(`There is no kind of case "${kind}".`);
+  if (values.peer === undefined) throw new Error('--peer was expected: the directory of the peer.');
+  if (!numbers.every((value) => Number.isSafeInteger(value) && value > 0))
+    throw new Error('--cases, --seed and --variants expect whole numbers from 1.');
   const [count = 0, seed = 0, variants = 0] = numbers;
   return { kind, peer: values.peer, count, seed, variants, save: values.save };
 }
 
-const options = parseOptions(process.argv.slice(2));
-if (options === undefined) {
-  console.error(USAGE);
-  process.exitCode = 2;
-} else {
-  process.exitCode = await main(options);
+async function run(words: readonly string[]): Promise<number> {
+  let options: Options | 'help';
+  try {
+    options = parseOptions(words);
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    return 2;
+  }
+  if (options !== 'help') return main(options);
+  console.log(USAGE);
+  return 0;
 }
+
+process.exitCode = await run(process.argv.slice(2));

@@ -7,9 +7,20 @@ import { runCase } from './run-case.js';
 
 const MAX_SHOWN_CHARACTERS = 600;
 
+const USAGE = `npm run -s vectors -- FILE_OR_FOLDER...
+
+  Runs each case of these files, and of the .json files in these folders, in the mode that is compatible with its origin.
+  Prints a line for each disagreement and last "N passed, N failed, N not supported". Exit code 0: all agree; 1: not all;
+  2: a path or a file cannot be used.`;
+
 function main(paths: readonly string[]): number {
-  if (paths.length === 0) {
-    console.error('usage: npm run -s vectors -- FILE_OR_FOLDER...');
+  if (paths.some((path) => path === '--help' || path === '-h')) {
+    console.log(USAGE);
+    return 0;
+  }
+  const option = paths.find((path) => path.startsWith('-'));
+  if (paths.length === 0 || option !== undefined) {
+    console.error(`${option === undefined ? '' : `There is no option ${option}.\n\n`}${USAGE}`);
     return 2;
   }
   let files: string[];
