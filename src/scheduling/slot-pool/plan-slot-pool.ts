@@ -195,10 +195,9 @@ function reserve(draft: PoolDraft, wanted: PoolRequest, slotId: string, nowMs: n
     draft.actions.push({ kind: 'refuse', code: 'SLOT_NOT_HELD', what: slotId });
     return;
   }
-  const isAdjusted = draft.hold(slot, wanted, false);
-  if (isAdjusted) schedule(draft, nowMs, false);
   draft.changeRequired(wanted.profile, 1);
   changed(draft, nowMs);
+  if (draft.hold(slot, wanted, false)) schedule(draft, nowMs, false);
   draft.actions.push({
     kind: 'place',
     placements: [{ request: wanted.id, slot: slotId, machine: slot.machine }],
@@ -324,13 +323,11 @@ function place(
   const matches = match(slots, requests, loads);
   if (matches.length === 0 || (isWhole && matches.length !== requests.length)) return;
   const placements: { readonly request: string; readonly slot: string; readonly machine: string }[] = [];
-  let adjusted = 0;
   for (const pair of matches) {
     const slot = slots[pair.slot]!;
     const wanted = requests[pair.request]!;
-    if (draft.hold(slot, wanted, isProvisional)) adjusted++;
+    if (draft.hold(slot, wanted, isProvisional)) schedule(draft, nowMs, false);
     placements.push({ request: wanted.id, slot: slot.id, machine: slot.machine });
   }
-  if (adjusted > 0) schedule(draft, nowMs, false);
   draft.actions.push({ kind: 'place', placements, isProvisional });
 }

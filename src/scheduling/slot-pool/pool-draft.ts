@@ -73,8 +73,11 @@ export class PoolDraft {
     return this.#fulfilled.get(profile) ?? 0;
   }
 
+  /** Never below zero: what is given up twice is owed to nobody. A profile that nobody needs is forgotten, and its place in the order. */
   changeRequired(profile: string, by: number): void {
-    this.required.set(profile, this.requiredOf(profile) + by);
+    const count = this.requiredOf(profile) + by;
+    if (count > 0) this.required.set(profile, count);
+    else this.required.delete(profile);
   }
 
   #changeFulfilled(profile: string, by: number): void {
