@@ -51,6 +51,25 @@ describe('a topology that wants more slots than the first supervisor has', () =>
     expect(perSupervisor(assignment)).toEqual({ s1: 12 });
   });
 
+  it('joins the workers that it has at once when a machine is lost and slots are short', async () => {
+    cluster = await NimbusHarness.create({ ...WAITS, 'slot.wait-timeout': 600_000 });
+    for (const supervisor of ['s1', 's2']) await cluster.announce(supervisor, [1, 2, 3]);
+    const id = await cluster.submit('words', 6, { tasks: 6 });
+    cluster.clock.advance(20);
+    const first = await cluster.assigned(id, ({ slots }) => slots.length === 6);
+    for (const supervisor of ['s1', 's2']) await cluster.report(supervisor, [first]);
+    await cluster.outside.withdrawSupervisor('s2');
+    await cluster.settle();
+    cluster.clock.advance(cluster.settings['supervisor.gone-grace'] + 1);
+    await cluster.settle();
+    cluster.clock.advance(20);
+    const fewer = await cluster.assigned(id, ({ slots }) =>
+      slots.every(({ supervisor }) => supervisor === 's1'),
+    );
+    expect(perSupervisor(fewer)).toEqual({ s1: 12 });
+    expect(fewer.slots).toHaveLength(3);
+  });
+
   it.each(['none', 'slots'])('does not wait under the mode %s', async (mode) => {
     cluster = await NimbusHarness.create(WAITS);
     await cluster.announce('s1', [1, 2]);

@@ -26,12 +26,13 @@ export class SlotWaits {
   }
 
   /** Why the topology is not placed now, or null: it is to be placed. */
-  hold({ topologyId, wanted, free }: PlacementNeed, settings: Settings, nowMs: number): string | null {
+  hold({ topologyId, ...need }: PlacementNeed, settings: Settings, nowMs: number): string | null {
     const before = this.#waits.get(topologyId);
-    const step = waitBySettings(before, { wanted, free }, settings, nowMs);
+    const step = waitBySettings(before, need, settings, nowMs);
     if (step === undefined) return null;
     const { state, decision } = step;
     this.#waits.set(topologyId, state);
+    const { wanted, isRunning } = need;
     const waitedMs = nowMs - state.sinceMs;
     if (before === undefined) this.#logger.info('slots.requested', { topology: topologyId, wanted });
     if (state.declarations > (before?.declarations ?? 0))
@@ -39,7 +40,11 @@ export class SlotWaits {
     if (decision.kind === 'place') {
       this.#dueMs.delete(topologyId);
       if (decision.isProvisional && before?.isOver !== true)
-        this.#logger.warn('slots.waited-in-vain', { topology: topologyId, wanted, waitedMs });
+        this.#logger.warn(isRunning ? 'slots.short' : 'slots.waited-in-vain', {
+          topology: topologyId,
+          wanted,
+          waitedMs,
+        });
       return null;
     }
     this.#dueMs.set(topologyId, decision.dueMs);

@@ -46,6 +46,8 @@ export interface PlacementNeed {
   readonly wanted: number;
   /** Free slots by supervisor. */
   readonly free: ReadonlyMap<string, readonly string[]>;
+  /** Has it workers that live? What it lacks can join them. */
+  readonly isRunning: boolean;
 }
 
 export interface RoundInput {

@@ -187,7 +187,7 @@ function heldBack(
     const wanted = slotsWanted(clusterTopologyOf(topology)) - alive.length;
     if (wanted <= 0) continue;
     free ??= freeSlots(supervisors, readable, failures);
-    const reason = holds({ topologyId: topology.id, wanted, free });
+    const reason = holds({ topologyId: topology.id, wanted, free, isRunning: alive.length > 0 });
     if (reason === null) continue;
     const running = new Set(alive.flatMap((worker) => worker.executors.map(([first]) => first)));
     const unplaced = executors.filter(({ range: [first] }) => !running.has(first));

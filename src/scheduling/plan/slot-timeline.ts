@@ -185,9 +185,10 @@ class Timeline {
   }
 
   /** As Nimbus waits: under `tasks` only, until what is wanted is there or the wait is over. */
-  #hold({ settings }: ImaginedTopology, { topologyId, wanted, free }: PlacementNeed): string | null {
+  #hold({ settings }: ImaginedTopology, { topologyId, ...need }: PlacementNeed): string | null {
+    const { wanted } = need;
     const before = this.#waits.get(topologyId);
-    const step = waitBySettings(before, { wanted, free }, settings, this.#nowMs);
+    const step = waitBySettings(before, need, settings, this.#nowMs);
     if (step === undefined) return null;
     const { state, decision } = step;
     this.#waits.set(topologyId, state);

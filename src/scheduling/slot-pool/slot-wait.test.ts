@@ -23,15 +23,18 @@ class Wait {
     this.#options = { ...OPTIONS, ...options };
   }
 
+  isRunning = false;
+
   look(nowMs: number, wanted: number, ...free: readonly number[]): SlotWaitDecision {
-    const step = waitForSlots(this.state, needOf(wanted, free), this.#options, nowMs);
+    const need = { ...needOf(wanted, free), isRunning: this.isRunning };
+    const step = waitForSlots(this.state, need, this.#options, nowMs);
     this.state = step.state;
     return step.decision;
   }
 }
 
 /** `free[i]` slots on machine `i`; -1: the machine is not there. */
-function needOf(wanted: number, free: readonly number[]): SlotNeed {
+function needOf(wanted: number, free: readonly number[]): Omit<SlotNeed, 'isRunning'> {
   const machines = free.flatMap((count, machine): (readonly [string, readonly string[]])[] =>
     count < 0 ? [] : [[`m${machine}`, Array.from({ length: count }, (_, port) => `m${machine}:${port}`)]],
   );
@@ -105,6 +108,19 @@ describe('waiting for slots', () => {
     expect(new Wait({ requestMaxIntervalMs: 0 }).look(0, 2, 2)).toMatchObject({ kind: 'place' });
     const impatient = new Wait({ slotWaitTimeoutMs: 0 });
     expect(impatient.look(0, 2, 1)).toEqual({ kind: 'place', isProvisional: true });
+  });
+
+  it('waits for quiet alone, and not for slots that are not there, where workers live', () => {
+    const wait = new Wait();
+    wait.isRunning = true;
+    expect(wait.look(0, 3, 1)).toMatchObject({ kind: 'wait', dueMs: 20 });
+    expect(wait.look(20, 3, 1)).toEqual({ kind: 'place', isProvisional: true });
+    // A second loss meets a wait that is over.
+    expect(wait.look(25, 5, 1)).toEqual({ kind: 'place', isProvisional: true });
+    const covered = new Wait();
+    covered.isRunning = true;
+    covered.look(0, 3, 3);
+    expect(covered.look(20, 3, 3)).toEqual({ kind: 'place', isProvisional: false });
   });
 
   it('ends within its bound and places early only what is covered, whatever comes and goes', () => {

@@ -5,6 +5,7 @@
  * W1  Nothing is placed before requests have been quiet and the free slots cover what is wanted, or the wait is over.
  * W2  Once a wait is over it is over: what comes later is used as it comes, until everything has a slot.
  * W3  However requests and slots come and go, the wait ends at most `slotWaitTimeoutMs` after it began.
+ * W4  A topology that runs waits for quiet only: rows that meet what it has lost come back at once, and balance when slots come.
  */
 import type { Settings } from '../../base/index.js';
 import { planSlotPool, slotPoolDueMs } from './plan-slot-pool.js';
@@ -31,6 +32,8 @@ export interface SlotNeed {
   readonly wanted: number;
   /** Free slots by machine. */
   readonly free: ReadonlyMap<string, readonly string[]>;
+  /** W4. */
+  readonly isRunning: boolean;
 }
 
 export type SlotWaitDecision =
@@ -61,12 +64,13 @@ export function waitForSlots(
   const sinceMs = state?.sinceMs ?? nowMs;
   const { slotWaitTimeoutMs } = options;
   const endMs = slotWaitTimeoutMs === null ? Infinity : sinceMs + slotWaitTimeoutMs;
-  const isOver = (state?.isOver ?? false) || nowMs >= endMs;
+  const wasOver = (state?.isOver ?? false) || nowMs >= endMs;
   const before = state === undefined || state.pool.placed.size > 0 ? newPool(options, nowMs) : state.pool;
   let seen = look(before, need, nowMs);
   // The pool decided at a moment for which slots had been announced that are gone by now: it has decided nothing.
   if (seen.isPlaced && free < need.wanted) seen = look(newPool(options, nowMs), need, nowMs);
   const { pool, isPlaced, declared } = seen;
+  const isOver = wasOver || (need.isRunning && pool.isStable && !isPlaced);
   const next: SlotWaitState = {
     pool,
     sinceMs,
