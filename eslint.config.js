@@ -5,6 +5,7 @@ const pureFolders = ['src/topology/**/*.ts', 'src/scheduling/**/*.ts'];
 export default tseslint.config(
   {
     ignores: [
+      'build/**',
       'dist/**',
       'dist-tools/**',
       'node_modules/**',

@@ -39,7 +39,7 @@ export interface RoundResult {
   readonly problem: string | null;
 }
 
-const CLI = fileURLToPath(new URL('../cli/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const APP = fileURLToPath(new URL('../../faults/app.ts', import.meta.url));
 const WINDOW_MS = 200;
 const ROUND_TIMEOUT_MS = 120_000;

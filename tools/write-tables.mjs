@@ -1,7 +1,7 @@
 // Writes docs/errors.md and docs/settings.md, and the table in docs/metrics.md, from the tables in the code. Run after `npm run build`.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { METRICS_TABLE } from '../dist/api/index.js';
-import { ERROR_TABLE, SETTINGS_TABLE } from '../dist/base/index.js';
+import { METRICS_TABLE } from '../build/api/index.js';
+import { ERROR_TABLE, SETTINGS_TABLE } from '../build/base/index.js';
 
 const cell = (text) => String(text).replaceAll('|', '\\|');
 

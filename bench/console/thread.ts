@@ -1,8 +1,8 @@
 /** Prints in a thread, as user code of a topology would: with Node's own streams, or captured as Isobar does it. */
 import { parentPort, workerData } from 'node:worker_threads';
-import type * as Base from '../../dist/base/index.js';
-import type * as UserCalls from '../../dist/worker/user-calls.js';
-import type * as UserOutput from '../../dist/worker/user-output.js';
+import type * as Base from '../../build/base/index.js';
+import type * as UserCalls from '../../build/worker/user-calls.js';
+import type * as UserOutput from '../../build/worker/user-output.js';
 import { loadBuilt } from '../load-built.js';
 
 export interface PrintingThread {

@@ -10,20 +10,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type * as Api from '../../dist/api/index.js';
-import type * as Base from '../../dist/base/index.js';
-import type * as Coordination from '../../dist/coordination/index.js';
-import type * as ZooKeeper from '../../dist/coordination/zookeeper/zookeeper-servers.conformance.js';
-import type * as DaemonModule from '../../dist/engines/daemons/daemon.js';
-import type * as NimbusDaemon from '../../dist/engines/daemons/nimbus-daemon.js';
-import type * as SupervisorDaemon from '../../dist/engines/daemons/supervisor-daemon.js';
-import type * as Dev from '../../dist/engines/dev/dev-directory.js';
+import type * as Api from '../../build/api/index.js';
+import type * as Base from '../../build/base/index.js';
+import type * as Coordination from '../../build/coordination/index.js';
+import type * as ZooKeeper from '../../build/coordination/zookeeper/zookeeper-servers.conformance.js';
+import type * as DaemonModule from '../../build/engines/daemons/daemon.js';
+import type * as NimbusDaemon from '../../build/engines/daemons/nimbus-daemon.js';
+import type * as SupervisorDaemon from '../../build/engines/daemons/supervisor-daemon.js';
+import type * as Dev from '../../build/engines/dev/dev-directory.js';
 import { loadBuilt } from '../load-built.js';
 import type { BenchOptions } from '../options.js';
 import { type Report, summarize } from '../report.js';
 
 const APP = fileURLToPath(new URL('../../../bench/coordination/app.ts', import.meta.url));
-const CLI = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 /** Executors, and tasks of each. */
 const SIZES = [
   [10, 1],

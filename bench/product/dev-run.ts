@@ -18,7 +18,7 @@ export class DevRun {
   /** Everything of the cluster is below it, and whatever the bench puts there. */
   readonly root = mkdtempSync(join(tmpdir(), 'isobar-bench-'));
   readonly directory = join(this.root, 'dev');
-  readonly #cli = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+  readonly #cli = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
   readonly #environment: Readonly<Record<string, string>>;
   readonly #mark = randomUUID();
 

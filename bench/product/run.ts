@@ -33,7 +33,7 @@ export class ProductRun {
   #hasClosed = false;
 
   constructor(options: RunOptions) {
-    const cli = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+    const cli = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
     const app = resolve(options.app);
     for (const path of [cli, app]) {
       if (!existsSync(path))

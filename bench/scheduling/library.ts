@@ -1,7 +1,7 @@
 /** The built scheduler that the cases call: types from the build, code loaded from beside this bench. */
-import type * as Base from '../../dist/base/index.js';
-import type * as Balance from '../../dist/scheduling/balance/index.js';
-import type * as Scheduling from '../../dist/scheduling/index.js';
+import type * as Base from '../../build/base/index.js';
+import type * as Balance from '../../build/scheduling/balance/index.js';
+import type * as Scheduling from '../../build/scheduling/index.js';
 import { loadBuilt } from '../load-built.js';
 
 export interface Library {
@@ -21,7 +21,7 @@ export type {
   SchedulingOutcome,
   SchedulingResult,
   Strategy,
-} from '../../dist/scheduling/index.js';
+} from '../../build/scheduling/index.js';
 
 export async function loadLibrary(): Promise<Library> {
   const { DEFAULT_SETTINGS } = await loadBuilt<typeof Base>('base/index.js');

@@ -1,5 +1,5 @@
 /** Whole scheduling rounds over a snapshot: what Nimbus decides from stored assignments and heartbeats. */
-import type { Assignment, TopologyPlan } from '../../dist/scheduling/index.js';
+import type { Assignment, TopologyPlan } from '../../build/scheduling/index.js';
 import type { ClusterSnapshot, ClusterTopology, Library, SchedulingOutcome, Strategy } from './library.js';
 
 const NOW_MS = 1_000_000;

@@ -1,18 +1,14 @@
 /** How every command talks to Nimbus: asks, prints what came, and turns what went wrong into an exit code. */
 import { homedir } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { type ClusterClient, clusterClient, clusterDirectory } from '../api/index.js';
 import { type ErrorCode, type IsobarError, toErrorRecord, toIsobarError } from '../base/index.js';
 import type { ClusterFlags } from './cluster-options.js';
 import { colorsFor } from './colors.js';
 import type { TextStream } from './display/display.js';
-import { errorText, type OwnPlace } from './error-text.js';
+import { errorText } from './error-text.js';
 import { ExitCode } from './exit-code.js';
+import { OWN_PLACE } from './own-place.js';
 
-/** Everything that Isobar brings with it. */
-export const OWN_PLACE: OwnPlace = {
-  prefixes: ['../../dist/', '../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
-};
 const WIDTH_OF_PIPES = 200;
 
 const NO_DAEMON: ReadonlySet<ErrorCode> = new Set([

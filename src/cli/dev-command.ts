@@ -1,6 +1,5 @@
 /** `isobar dev` and what belongs to it: starts, shows and stops a cluster that outlives the command. */
 import { homedir } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { clusterDirectory } from '../api/index.js';
 import { IsobarError, toErrorRecord } from '../base/index.js';
 import {
@@ -24,15 +23,11 @@ import {
   type SupervisorStopFlags,
 } from './dev-options.js';
 import type { TextStream } from './display/display.js';
-import { errorText, type OwnPlace } from './error-text.js';
+import { errorText } from './error-text.js';
 import { ExitCode } from './exit-code.js';
+import { OWN_PLACE } from './own-place.js';
 import { devStatusLines } from './view/dev-status.js';
 import { counted } from './view/format.js';
-
-/** Everything that Isobar brings with it. */
-const PLACE: OwnPlace = {
-  prefixes: ['../../dist/', '../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
-};
 
 export interface DevSurroundings {
   readonly out: TextStream;
@@ -150,7 +145,10 @@ export class DevCommands {
     const { code, message, details, ...rest } = toErrorRecord(error);
     const exitCode = exitCodeOf(code);
     if (isJson) out.write(`${JSON.stringify({ type: 'error', code, message, details, exitCode })}\n`);
-    else err.write(`${errorText({ code, message, details, ...rest }, PLACE, colorsFor(err, environment))}\n`);
+    else
+      err.write(
+        `${errorText({ code, message, details, ...rest }, OWN_PLACE, colorsFor(err, environment))}\n`,
+      );
     return exitCode;
   }
 

@@ -1,25 +1,19 @@
 /** `isobar run`: chooses where to show the run, turns signals into drains and forced ends, and runs again with --watch. */
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { IsobarError, systemClock, toErrorRecord, toIsobarError } from '../base/index.js';
 import { colorsFor } from './colors.js';
 import type { Display, TextStream } from './display/display.js';
 import { JsonDisplay } from './display/json-display.js';
 import { PlainDisplay } from './display/plain-display.js';
 import { ScreenDisplay } from './display/screen-display.js';
-import type { OwnPlace } from './error-text.js';
 import { ExitCode } from './exit-code.js';
+import { OWN_PLACE } from './own-place.js';
 import { readRunOptions, type RunFlags, type RunOptions } from './run-options.js';
 import { runSession } from './run-session.js';
 import { untilChanged } from './watch-files.js';
 
 const SCREEN_REFRESH_MS = 250;
 const LINE_REFRESH_MS = 1000;
-/** Everything that Isobar brings with it. */
-const PLACE: OwnPlace = {
-  prefixes: ['../../dist/', '../../src/'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
-};
-
 export interface Surroundings {
   readonly out: TextStream;
   readonly err: TextStream;
@@ -66,12 +60,12 @@ function checkCurrentDirectory(): void {
 }
 
 function chooseDisplay({ json, quiet }: RunFlags, { out, err, environment }: Surroundings): Display {
-  if (json) return new JsonDisplay({ out, err, place: PLACE, wallMs: () => systemClock.wallMs() });
+  if (json) return new JsonDisplay({ out, err, place: OWN_PLACE, wallMs: () => systemClock.wallMs() });
   const colors = colorsFor(err, environment);
   if (!quiet && err.isTTY === true && environment['TERM'] !== 'dumb') {
-    return new ScreenDisplay({ out, screen: err, colors, place: PLACE });
+    return new ScreenDisplay({ out, screen: err, colors, place: OWN_PLACE });
   }
-  return new PlainDisplay({ out, err, colors, place: PLACE, quiet, nowMs: () => systemClock.nowMs() });
+  return new PlainDisplay({ out, err, colors, place: OWN_PLACE, quiet, nowMs: () => systemClock.nowMs() });
 }
 
 async function runOnce(options: RunOptions, display: Display, surroundings: Surroundings): Promise<number> {

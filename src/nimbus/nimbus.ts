@@ -71,8 +71,6 @@ export interface NimbusOptions {
   readonly logger: Logger;
   /** Source of secrets. */
   randomBytes(count: number): Uint8Array;
-  /** The module of the threads in which strategies run; not given: the one that is built beside this. */
-  readonly strategyThread?: URL;
   /** Called before steps that others must be able to go on from; for tests of crashes in between. */
   onStep?(name: string): void;
 }
@@ -203,7 +201,7 @@ class RunningNimbus implements Nimbus {
       nameOf: (topologyId) => this.#view.topologies.get(topologyId)?.record.name ?? null,
     });
     this.#lastReports = new LastReportDesk(coordination);
-    this.#decider = new Decider({ settings, clock, entry: options.strategyThread });
+    this.#decider = new Decider({ settings, clock });
     this.#rounds = new Rounds({
       work: this.#work,
       events: this.#events,

@@ -16,6 +16,7 @@ import {
   toIsobarError,
   type CancelTimer,
   type Logger,
+  packageEntry,
 } from '../base/index.js';
 import type { Coordination, WorkerLaunch } from '../coordination/index.js';
 import { peerSocketPath } from '../messaging/index.js';
@@ -48,7 +49,7 @@ function main(): void {
   const worker = new WorkerProcess({
     launch,
     process: identity,
-    threadEntry: new URL('./thread-main.js', import.meta.url),
+    threadEntry: packageEntry('worker/thread-main'),
     log,
     clock: systemClock,
     logger,

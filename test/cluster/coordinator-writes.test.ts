@@ -110,7 +110,6 @@ async function countWrites(supervisors: number, executors: number): Promise<numb
     clock,
     logger: silentLogger,
     randomBytes,
-    strategyThread: new URL('../../dist/nimbus/deciding/strategy-main.js', import.meta.url),
   });
   closing.push(() => nimbus.close());
   const started: Supervisor[] = [];

@@ -12,7 +12,7 @@ import { processIdentity, silentLogger, systemClock } from '../../src/base/index
 import { type Coordination, connectCoordination } from '../../src/coordination/index.js';
 import { assignment, topology } from '../../src/coordination/coordination.conformance.js';
 
-const BUILD = process.env['ISOBAR_BUILD'] ?? fileURLToPath(new URL('../../dist', import.meta.url));
+const BUILD = process.env['ISOBAR_BUILD'] ?? fileURLToPath(new URL('../../build', import.meta.url));
 const SCRIPT = fileURLToPath(new URL('coordinator-process.mjs', import.meta.url));
 const SEED = 4711;
 const ROUNDS = 8;

@@ -17,7 +17,7 @@ import {
   type Coordination,
 } from '../../src/coordination/index.js';
 
-const BUILD = fileURLToPath(new URL('../../dist', import.meta.url));
+const BUILD = fileURLToPath(new URL('../../build', import.meta.url));
 const PROCESS = fileURLToPath(new URL('./supervisor-process.mjs', import.meta.url));
 const WORKER_ENTRY = fileURLToPath(new URL('../../src/supervisor/fake-worker.mjs', import.meta.url));
 const PORT = 6700;

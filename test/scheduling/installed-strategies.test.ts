@@ -10,7 +10,6 @@ import { Decider } from '../../src/nimbus/deciding/decider.js';
 import { described, NimbusHarness, until } from '../../src/nimbus/testing/nimbus-harness.js';
 import type { ClusterSnapshot, ClusterTopology } from '../../src/scheduling/index.js';
 
-const ENTRY = new URL('../../dist/nimbus/deciding/strategy-main.js', import.meta.url);
 const CLI = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const ROOT = mkdtempSync(join(tmpdir(), 'isobar-strategies-'));
 afterAll(() => rmSync(ROOT, { recursive: true, force: true }));
@@ -69,7 +68,7 @@ afterEach(async () => {
 });
 
 function deciderWith(settings: RawSettings = {}, clock = systemClock): Decider {
-  decider = new Decider({ settings: compileSettings({ ...SETTINGS, ...settings }), clock, entry: ENTRY });
+  decider = new Decider({ settings: compileSettings({ ...SETTINGS, ...settings }), clock });
   return decider;
 }
 

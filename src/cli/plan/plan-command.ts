@@ -10,7 +10,8 @@ import {
   slotTimeline,
   withoutPlacement,
 } from '../../scheduling/index.js';
-import { clusterExitCode, type ClusterSurroundings, OWN_PLACE } from '../cluster-caller.js';
+import { clusterExitCode, type ClusterSurroundings } from '../cluster-caller.js';
+import { OWN_PLACE } from '../own-place.js';
 import { colorsFor } from '../colors.js';
 import { errorText } from '../error-text.js';
 import { ExitCode } from '../exit-code.js';

@@ -6,6 +6,7 @@ import {
   type ProcessIdentity,
   processIdentity,
   Shutdown,
+  packageEntry,
 } from '../../base/index.js';
 import { createBlobStore } from '../../nimbus/index.js';
 import { startSupervisor, type Supervisor } from '../../supervisor/index.js';
@@ -13,7 +14,7 @@ import { connectPatiently } from './connect-patiently.js';
 import type { Daemon, DaemonSurroundings } from './daemon.js';
 import { type MachineShare, processOwner } from './machine.js';
 
-const WORKER_ENTRY = fileURLToPath(new URL('../../worker/main.js', import.meta.url));
+const WORKER_ENTRY = fileURLToPath(packageEntry('worker/main'));
 
 export interface SupervisorDaemonOptions extends DaemonSurroundings, MachineShare {
   readonly id: string;

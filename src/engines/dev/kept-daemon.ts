@@ -23,12 +23,13 @@ import {
   processIdentity,
   toErrorRecord,
   writeDurableFile,
+  packageEntry,
 } from '../../base/index.js';
 import { decideRestart, type RestartLimits } from '../local/restart-policy.js';
 import { daemonFiles, type DevDaemonLaunch, findDaemon, type FromDevDaemon } from './daemon-control.js';
 import type { DevDirectory } from './dev-directory.js';
 
-const DAEMON_ENTRY = fileURLToPath(new URL('./daemon-main.js', import.meta.url));
+const DAEMON_ENTRY = fileURLToPath(packageEntry('engines/dev/daemon-main'));
 const LIMITS: RestartLimits = {
   firstPauseMs: 50,
   longestPauseMs: 5000,

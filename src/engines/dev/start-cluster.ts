@@ -15,6 +15,7 @@ import {
   type RawSettings,
   systemClock,
   type ErrorRecord,
+  packageEntry,
 } from '../../base/index.js';
 import { checkCoordinator } from '../daemons/check-coordinator.js';
 import { checkStateDirectory } from '../local/run-directory.js';
@@ -36,7 +37,7 @@ import { type DevDaemonStatus, type DevStatus, inspectCluster } from './inspect-
 import { askKeeper, findKeeper } from './keeper.js';
 import { stopUnderLock } from './stop-cluster.js';
 
-const KEEPER_ENTRY = fileURLToPath(new URL('./keeper-main.js', import.meta.url));
+const KEEPER_ENTRY = fileURLToPath(packageEntry('engines/dev/keeper-main'));
 const KEEPER_START_MS = 60_000;
 const READY_MS = 120_000;
 const POLL_MS = 25;

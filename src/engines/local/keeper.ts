@@ -10,7 +10,13 @@ import { openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectControl, type ControlClient } from '../../api/index.js';
-import { IsobarError, type RawSettings, systemClock, processIdentity } from '../../base/index.js';
+import {
+  IsobarError,
+  type RawSettings,
+  systemClock,
+  processIdentity,
+  packageEntry,
+} from '../../base/index.js';
 
 import { type DaemonLaunch, FIRST_DAEMON, type FromDaemon, type ToDaemon } from './daemon-launch.js';
 import { decideRestart } from './restart-policy.js';
@@ -23,7 +29,7 @@ import {
 } from './run-directory.js';
 import { runningCommands } from './running-commands.js';
 
-const DAEMON_ENTRY = fileURLToPath(new URL('./daemon-main.js', import.meta.url));
+const DAEMON_ENTRY = fileURLToPath(packageEntry('engines/local/daemon-main'));
 /** Beyond the time that workers have to stop. */
 const CLOSE_MARGIN_MS = 5000;
 

@@ -9,7 +9,7 @@ import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { BuildFailure, BuildResult, Message } from 'esbuild';
-import { IsobarError, toIsobarError } from '../../base/index.js';
+import { IsobarError, toIsobarError, packageEntry } from '../../base/index.js';
 import { packagesPlugin } from './packages-plugin.js';
 
 const BUNDLE_NAME = 'bundle.mjs';
@@ -31,7 +31,7 @@ export interface BundleOptions {
 }
 
 /** The public entry of this installation. */
-export const ISOBAR_ENTRY = new URL('../../index.js', import.meta.url);
+export const ISOBAR_ENTRY = packageEntry('index');
 
 /**
  * The absolute path of the file to run.

@@ -1,10 +1,10 @@
 /** Describes a bundle's topology by evaluating it in a child process with a deadline. */
-import { IsobarError } from '../../base/index.js';
+import { IsobarError, packageEntry } from '../../base/index.js';
 import type { TopologyDescription } from '../../topology/index.js';
 import { runChild } from './child.js';
 import type { Evaluation } from './evaluate-main.js';
 
-const EVALUATE_ENTRY = new URL('./evaluate-main.js', import.meta.url);
+const EVALUATE_ENTRY = packageEntry('engines/submission/evaluate-main');
 /** How Node ends a process whose top-level await is still pending when nothing is left to do. */
 const NEVER_SETTLED = 'exit code 13';
 

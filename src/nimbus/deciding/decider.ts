@@ -26,8 +26,6 @@ const SLOW: ReadonlySet<string> = new Set(['balanced', 'resource-aware']);
 export interface DeciderOptions {
   readonly settings: Settings;
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
-  /** The threads' module; not given: the one beside this. */
-  readonly entry?: URL | undefined;
 }
 
 export class Decider {
@@ -72,7 +70,7 @@ export class Decider {
   #thread(name: string): StrategyThread {
     const known = this.#threads.get(name);
     if (known !== undefined) return known;
-    const { settings, clock, entry } = this.#options;
+    const { settings, clock } = this.#options;
     const module = this.#installed.get(name);
     const source: StrategySource =
       module === undefined ? { kind: 'own', name, settings } : { kind: 'installed', name, module };
@@ -81,7 +79,6 @@ export class Decider {
       source,
       deadlineMs,
       clock,
-      ...(entry === undefined ? {} : { entry }),
     });
     this.#threads.set(name, thread);
     return thread;

@@ -11,7 +11,7 @@ import {
   receiveMessageOnPort,
   Worker as Thread,
 } from 'node:worker_threads';
-import { type Clock, IsobarError } from '../../base/index.js';
+import { type Clock, IsobarError, packageEntry } from '../../base/index.js';
 import type { ClusterSnapshot, SchedulingResult, Strategy } from '../../scheduling/index.js';
 import { SentLists } from './sent-lists.js';
 import type {
@@ -127,7 +127,7 @@ export class StrategyThread {
   }
 
   #start(): RunningThread {
-    const { source, entry = new URL('./strategy-main.js', import.meta.url) } = this.#options;
+    const { source, entry = packageEntry('nimbus/deciding/strategy-main') } = this.#options;
     const { port1: port, port2: theirs } = new MessageChannel();
     const answered = new SharedArrayBuffer(4);
     const start: StrategyThreadStart = { source, port: theirs, answered };

@@ -40,9 +40,6 @@ export const HARNESS_SETTINGS: RawSettings = {
   'slot.wait-timeout': 0,
 };
 
-/** Threads run what is built. */
-const STRATEGY_THREAD = new URL('../../../dist/nimbus/deciding/strategy-main.js', import.meta.url);
-
 const STREAM = { name: 'default', fields: [{ name: 'word', kind: 'string', nullable: false }] };
 
 /** A topology of a spout `lines` and a bolt `count`, with `tasks` tasks and as many executors each. */
@@ -168,7 +165,6 @@ export class NimbusHarness {
       clock,
       logger: silentLogger,
       randomBytes,
-      strategyThread: STRATEGY_THREAD,
     });
   }
 
