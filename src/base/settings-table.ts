@@ -143,6 +143,12 @@ export const SETTINGS_TABLE = {
     scope: 'cluster',
     what: 'Among placements that are equally even the strategy `balanced` takes the one in which executors of one component are on most machines; off, as in Flink: whichever comes first.',
   },
+  'load-balance.all-topologies': {
+    kind: 'boolean',
+    default: true,
+    scope: 'cluster',
+    what: 'For the strategy `balanced` a machine carries the load of all topologies; off, as in Flink: each topology is spread as if it were alone, and two can make the same machine hot.',
+  },
   'load-balance.keep-neighbours': {
     kind: 'boolean',
     default: true,
@@ -300,7 +306,13 @@ export const SETTINGS_TABLE = {
       {
         name: 'slot.sharing-strategy',
         unit: 'plain',
-        values: { LOCAL_INPUT_PREFERRED: 'local-input-preferred', TASK_BALANCED_PREFERRED: 'task-balanced' },
+        values: {
+          LOCAL_INPUT_PREFERRED: 'local-input-preferred',
+          LOCAL_INPUT: 'local-input-preferred',
+          TASK_BALANCED_PREFERRED: 'task-balanced',
+          TASK_BALANCED: 'task-balanced',
+          BALANCED: 'task-balanced',
+        },
       },
     ],
   },
@@ -337,7 +349,7 @@ export const SETTINGS_TABLE = {
     minimum: 0,
     maximum: 86_400_000,
     scope: 'topology',
-    what: 'How long a topology waits for all the slots that it wants. Then it is placed on those that are there, and balance is restored when the rest comes; not set: it waits as long as it takes.',
+    what: 'How long a topology waits for all the slots that it wants. Then it is placed on those that are there, and balance is restored when the rest comes. One with workers that live does not wait for slots that are not there. Not set: all wait as long as it takes.',
   },
   'topology.tasks': {
     kind: 'integer',

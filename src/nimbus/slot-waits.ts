@@ -3,7 +3,12 @@
  * worker as a slot turns up would give the first machine everything.
  */
 import type { Logger, Settings } from '../base/index.js';
-import { type PlacementNeed, type SlotWaitState, waitBySettings } from '../scheduling/index.js';
+import {
+  type PlacementNeed,
+  slotWaitOptions,
+  type SlotWaitState,
+  waitBySettings,
+} from '../scheduling/index.js';
 
 export class SlotWaits {
   readonly #logger: Logger;
@@ -50,10 +55,10 @@ export class SlotWaits {
     this.#dueMs.set(topologyId, decision.dueMs);
     if (decision.free >= decision.wanted)
       return 'is placed in a moment: what else is asked for now is placed together with it.';
-    const timeoutMs = settings['slot.wait-timeout'];
+    const { slotWaitTimeoutMs: timeoutMs } = slotWaitOptions(settings);
     const bound =
       timeoutMs === null
-        ? 'It waits as long as it takes, because slot.wait-timeout is not set.'
+        ? 'It waits as long as it takes, because slot.wait-timeout is not set, or scheduling.compatibility is flink.'
         : `After slot.wait-timeout (${timeoutMs} ms) it is placed on those that are there.`;
     return `waits to be placed as a whole: ${decision.free} of ${decision.wanted} slots are free. ${bound}`;
   }

@@ -135,7 +135,13 @@ export {
   tasksBalancedMatcher,
 } from './slot-matching/index.js';
 export type { SlotPoolAction, SlotPoolEvent } from './slot-pool/index.js';
-export { emptySlotPool, planSlotPool, slotPoolDueMs, waitBySettings } from './slot-pool/index.js';
+export {
+  emptySlotPool,
+  planSlotPool,
+  slotPoolDueMs,
+  slotWaitOptions,
+  waitBySettings,
+} from './slot-pool/index.js';
 export type { SlotWaitState } from './slot-pool/index.js';
 export type { SlotSharing } from './slot-sharing/index.js';
 export {

@@ -7,5 +7,5 @@ export type {
   SlotPoolState,
 } from './pool-state.js';
 export { emptySlotPool } from './pool-state.js';
-export { waitBySettings } from './slot-wait.js';
+export { slotWaitOptions, waitBySettings } from './slot-wait.js';
 export type { SlotNeed, SlotWaitDecision, SlotWaitOptions, SlotWaitState } from './slot-wait.js';

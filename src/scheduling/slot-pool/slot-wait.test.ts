@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { compileSettings } from '../../base/index.js';
 import {
   type SlotNeed,
   type SlotWaitDecision,
   type SlotWaitOptions,
   type SlotWaitState,
+  slotWaitOptions,
   waitForSlots,
 } from './slot-wait.js';
 
@@ -121,6 +123,47 @@ describe('waiting for slots', () => {
     covered.isRunning = true;
     covered.look(0, 3, 3);
     expect(covered.look(20, 3, 3)).toEqual({ kind: 'place', isProvisional: false });
+  });
+
+  it('lets a topology that runs go on within the bound on declarations, whatever comes and goes', () => {
+    const change = fc.record({
+      afterMs: fc.integer({ min: 0, max: 30 }),
+      wanted: fc.integer({ min: 1, max: 8 }),
+      free: fc.array(fc.integer({ min: -1, max: 1 }), { maxLength: 3 }),
+    });
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 30 }), (changes) => {
+        const wait = new Wait();
+        wait.isRunning = true;
+        let [nowMs, dueMs] = [0, Infinity];
+        let isOver = false;
+        for (const { afterMs, wanted, free } of changes) {
+          nowMs = Math.min(nowMs + afterMs, dueMs);
+          // What covers the wants ends the wait for good; here nothing does.
+          const lacks = free.reduce((sum, count) => sum + Math.max(0, count), 0) < wanted + 3;
+          const decision = wait.look(nowMs, wanted + 3, ...free);
+          if (!lacks || decision.kind === 'place') isOver = true;
+          if (decision.kind === 'wait') expect(nowMs - changes[0]!.afterMs).toBeLessThan(100);
+          if (isOver) expect(decision.kind).toBe('place');
+          dueMs = decision.kind === 'wait' ? decision.dueMs : Infinity;
+        }
+      }),
+      { seed: 20_267, numRuns: 500 },
+    );
+  });
+
+  it('has no bound under compatibility with Flink, as if none were set', () => {
+    const bounds = { requestMaxDelayMs: null, slotWaitTimeoutMs: null };
+    expect(slotWaitOptions(compileSettings({ 'scheduling.compatibility': ['flink'] }))).toMatchObject(bounds);
+    expect(slotWaitOptions(compileSettings())).toMatchObject({
+      requestMaxDelayMs: 1000,
+      slotWaitTimeoutMs: 5000,
+    });
+    // Nor does a topology that runs go on with fewer slots then.
+    const wait = new Wait({ slotWaitTimeoutMs: null });
+    wait.isRunning = true;
+    wait.look(0, 3, 1);
+    expect(wait.look(20, 3, 1)).toMatchObject({ kind: 'wait' });
   });
 
   it('ends within its bound and places early only what is covered, whatever comes and goes', () => {

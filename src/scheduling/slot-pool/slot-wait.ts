@@ -5,7 +5,8 @@
  * W1  Nothing is placed before requests have been quiet and the free slots cover what is wanted, or the wait is over.
  * W2  Once a wait is over it is over: what comes later is used as it comes, until everything has a slot.
  * W3  However requests and slots come and go, the wait ends at most `slotWaitTimeoutMs` after it began.
- * W4  A topology that runs waits for quiet only: rows that meet what it has lost come back at once, and balance when slots come.
+ * W4  Where the wait has a bound, a topology that runs waits only until its wants are declared: rows that meet what it has lost
+ *     flow again at once, and balance is restored when slots come.
  */
 import type { Settings } from '../../base/index.js';
 import { planSlotPool, slotPoolDueMs } from './plan-slot-pool.js';
@@ -70,12 +71,14 @@ export function waitForSlots(
   // The pool decided at a moment for which slots had been announced that are gone by now: it has decided nothing.
   if (seen.isPlaced && free < need.wanted) seen = look(newPool(options, nowMs), need, nowMs);
   const { pool, isPlaced, declared } = seen;
-  const isOver = wasOver || (need.isRunning && pool.isStable && !isPlaced);
+  const joins = need.isRunning && slotWaitTimeoutMs !== null;
+  const declarations = (state?.declarations ?? 0) + declared;
+  const isOver = wasOver || (joins && declarations > 0 && !isPlaced);
   const next: SlotWaitState = {
     pool,
     sinceMs,
     isOver,
-    declarations: (state?.declarations ?? 0) + declared,
+    declarations,
   };
   const { wanted } = need;
   if (isOver || isPlaced) return { state: next, decision: { kind: 'place', isProvisional: free < wanted } };
@@ -94,12 +97,17 @@ export function waitBySettings(
   nowMs: number,
 ): SlotWaitStep | undefined {
   if (settings['load-balance.mode'] !== 'tasks') return undefined;
-  const options: SlotWaitOptions = {
+  return waitForSlots(state, need, slotWaitOptions(settings), nowMs);
+}
+
+/** As Flink, nothing has a bound. */
+export function slotWaitOptions(settings: Settings): SlotWaitOptions {
+  const isBounded = !settings['scheduling.compatibility'].includes('flink');
+  return {
     requestMaxIntervalMs: settings['slot.request.max-interval'],
-    requestMaxDelayMs: settings['slot.request.max-delay'],
-    slotWaitTimeoutMs: settings['slot.wait-timeout'],
+    requestMaxDelayMs: isBounded ? settings['slot.request.max-delay'] : null,
+    slotWaitTimeoutMs: isBounded ? settings['slot.wait-timeout'] : null,
   };
-  return waitForSlots(state, need, options, nowMs);
 }
 
 function newPool(options: SlotWaitOptions, nowMs: number): SlotPoolState {

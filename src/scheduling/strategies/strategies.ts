@@ -31,6 +31,7 @@ const STRATEGIES: ReadonlyMap<string, (settings: Settings) => Strategy> = new Ma
           ? []
           : COMPONENT_CLASSES.filter((name) => settings['load-balance.classes'].includes(name)),
         spreadsComponents: isOn(settings, 'load-balance.spread-components', 'flink'),
+        seesAllTopologies: isOn(settings, 'load-balance.all-topologies', 'flink'),
         keepsNeighbours: isOn(settings, 'load-balance.keep-neighbours', 'flink'),
         moveBudget: settings['scheduling.moves-per-round'],
         leastGain: settings['load-balance.load'] === 'measured' ? MEASURED_LEAST_GAIN : 0,
@@ -70,6 +71,7 @@ type Switch =
   | 'scheduling.place-what-fits'
   | 'load-balance.improvement'
   | 'load-balance.spread-components'
+  | 'load-balance.all-topologies'
   | 'load-balance.keep-neighbours';
 
 /** Is the improvement wanted: neither switched off itself nor by the compatibility with the system that lacks it? */

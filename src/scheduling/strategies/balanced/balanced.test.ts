@@ -52,6 +52,55 @@ describe('the strategy balanced', () => {
     expect(placed('none')).toEqual([4, 8]);
   });
 
+  it('sees the load of all topologies, and where that is off spreads each as if it were alone', () => {
+    const counts = fc.record({
+      a: fc.integer({ min: 1, max: 3 }),
+      b: fc.integer({ min: 1, max: 5 }),
+      c: fc.integer({ min: 1, max: 7 }),
+    });
+    const cases = fc.tuple(
+      fc.array(counts, { minLength: 1, maxLength: 4 }),
+      fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 2, maxLength: 4 }),
+    );
+    const alone: BalancedOptions = { ...ALL_BY_TASKS, seesAllTopologies: false };
+    const sorted = (loads: Readonly<Record<string, number>>): readonly number[] =>
+      Object.values(loads).sort((x, y) => y - x);
+    fc.assert(
+      fc.property(cases, ([all, others]) => {
+        const topologies = all.map((one, index) => topologyOf(`t${index}`, one));
+        // Slots enough that nobody is in another one's way.
+        const bare = clusterOf(
+          others.map(() => 30),
+          topologies,
+        );
+        const supervisors = bare.supervisors.map((one, index) => ({ ...one, otherLoad: others[index]! }));
+        const cluster = { ...bare, supervisors };
+        const largest = (options: BalancedOptions): number => {
+          const { placement } = balancedStrategy(options)(cluster);
+          const loads = Object.fromEntries(others.map((load, index) => [`m${index}`, load]));
+          for (const workers of placement.values())
+            for (const [machine, count] of Object.entries(executorsPerMachine(workers)))
+              loads[machine] = loads[machine]! + count;
+          return Math.max(...Object.values(loads));
+        };
+        expect(largest(ALL_BY_TASKS)).toBeLessThanOrEqual(largest(alone));
+        const together = balancedStrategy(alone)(cluster);
+        for (const topology of topologies) {
+          const own = balancedStrategy(alone)(
+            clusterOf(
+              others.map(() => 30),
+              [topology],
+            ),
+          );
+          expect(sorted(executorsPerMachine(together.placement.get(topology.id)!))).toEqual(
+            sorted(executorsPerMachine(own.placement.get(topology.id)!)),
+          );
+        }
+      }),
+      { seed, numRuns: 300 },
+    );
+  });
+
   it('gives parallelism 1, 2 and 3 two executors on each of three machines', () => {
     const small = topologyOf('t', { a: 1, b: 2, c: 3 });
     const { placement } = balancedStrategy(ALL_BY_TASKS)(clusterOf([3, 3, 3], [small]));

@@ -37,6 +37,8 @@ export interface BalancedOptions extends ArrangingOptions {
   readonly sharing?: 'local-input-preferred' | 'task-balanced';
   /** Improve the greedy result, and restore a balance that was lost. Off: exactly Flink's steps. */
   readonly improves: boolean;
+  /** What machines carry is the load of all topologies. Off: each is spread as if it were alone. */
+  readonly seesAllTopologies: boolean;
   /** Where slots are short, topologies get equal parts of them (B4); off: in order of id they take what they want. */
   readonly fairShares: boolean;
   /** Workers that run and may be moved in this round. */
@@ -123,7 +125,7 @@ class BalancedRound {
       }
     }
     for (const [mode, open] of byMode) if (mode !== 'tasks') this.#placeBySlots(mode, open);
-    this.#placeByLoad(byMode.get('tasks') ?? [], running);
+    this.#placeByTasks(byMode.get('tasks') ?? [], running);
     const lacking = topologies.filter(
       ({ id }) => !this.#failures.has(id) && this.#isAsked(id) && this.#cluster.hasUnassigned(id),
     );
@@ -160,13 +162,21 @@ class BalancedRound {
   /** Executors without a slot join workers of their topologies. */
   #join(ids: readonly string[]): void {
     if (ids.length === 0) return;
-    const loads = new Map(this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, otherLoad]));
-    for (const { id } of this.#snapshot.topologies) {
+    const loads = this.#otherLoads();
+    const add = (id: string): void => {
       const { weigh } = this.#groupable.get(id)!;
       for (const { supervisor, executors } of this.#cluster.workersOf(id))
         loads.set(supervisor, (loads.get(supervisor) ?? 0) + weigh(executors).load);
+    };
+    const { seesAllTopologies } = this.#options;
+    if (seesAllTopologies) for (const { id } of this.#snapshot.topologies) add(id);
+    for (const id of ids) {
+      if (!seesAllTopologies) {
+        loads.clear();
+        add(id);
+      }
+      joinWorkers(this.#cluster, id, this.#groupable.get(id)!, loads);
     }
-    for (const id of ids) joinWorkers(this.#cluster, id, this.#groupable.get(id)!, loads);
   }
 
   /** New slots for each topology that needs some: what it wants, or where slots are short, equal parts. */
@@ -237,16 +247,44 @@ class BalancedRound {
     }
   }
 
-  /** All groups that may be placed or moved, over all machines, by what machines carry. */
-  #placeByLoad(open: readonly OpenGroup[], running: readonly RunningGroup[]): void {
-    const movable = this.#options.improves ? running.filter(({ group }) => group.isMovable) : [];
+  #placeByTasks(open: readonly OpenGroup[], running: readonly RunningGroup[]): void {
+    if (this.#options.seesAllTopologies) {
+      this.#placeByLoad(open, this.#allRunning(running), this.#otherLoads());
+      return;
+    }
+    const [openOf, runningOf] = [byTopology(open), byTopology(running)];
+    for (const id of new Set([...openOf.keys(), ...runningOf.keys()])) {
+      const first = this.#notes.length;
+      this.#placeByLoad(openOf.get(id) ?? [], runningOf.get(id) ?? [], new Map());
+      for (let note = first; note < this.#notes.length; note++)
+        this.#notes[note] = `Topology "${id}" alone: ${this.#notes[note]!}`;
+    }
+  }
+
+  /** What machines carry of topologies that are not part of this round. */
+  #otherLoads(): Map<string, number> {
+    const { seesAllTopologies } = this.#options;
+    return new Map(
+      this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, seesAllTopologies ? otherLoad : 0]),
+    );
+  }
+
+  /**
+   * The groups that may be placed or moved, over all machines, by what machines carry.
+   *
+   * @param all what runs, whether it may move or not
+   */
+  #placeByLoad(
+    open: readonly OpenGroup[],
+    all: readonly OpenRunning[],
+    otherLoads: ReadonlyMap<string, number>,
+  ): void {
+    const movable = this.#options.improves ? all.filter(({ group }) => group.isMovable) : [];
     if (open.length === 0 && movable.length === 0) return;
     const indexOf = new Map(this.#machines.map((id, index) => [id, index]));
     const places = Int32Array.from(this.#machines, (id) => this.#cluster.availablePorts(id).length);
-    const otherLoads = new Map(this.#snapshot.supervisors.map(({ id, otherLoad = 0 }) => [id, otherLoad]));
     const fixedLoads = Float64Array.from(this.#machines, (id) => otherLoads.get(id) ?? 0);
     const isCounted = new Set<OpenRunning>(movable);
-    const all = this.#allRunning(running);
     for (const one of all) {
       const machine = indexOf.get(one.worker.supervisor);
       if (machine === undefined) continue;
@@ -268,6 +306,7 @@ class BalancedRound {
     };
     const { improves, leastGain = 0 } = this.#options;
     const balance = balanceGroups(problem, { improves, moveBudget: this.#movesLeft, leastGain });
+    this.#movesLeft -= balance.moves.length;
     const assigned = balance.assigned.map((machine) => usable[machine] ?? -1);
     const current = Int32Array.from([
       ...open.map(() => -1),
@@ -356,7 +395,7 @@ class BalancedRound {
       for (const worker of this.#cluster.workersOf(topology.id)) {
         if (known.has(`${worker.supervisor}:${worker.port}`)) continue;
         const group = this.#groupable.get(topology.id)!.weigh(worker.executors);
-        added.push({ topologyId: topology.id, worker, group });
+        added.push({ topologyId: topology.id, worker, group: { ...group, isMovable: false } });
       }
     }
     return [...running, ...added];
@@ -457,6 +496,16 @@ class BalancedRound {
 
 interface OpenRunning extends OpenGroup {
   readonly worker: Slot;
+}
+
+function byTopology<T extends OpenGroup>(groups: readonly T[]): ReadonlyMap<string, readonly T[]> {
+  const parts = new Map<string, T[]>();
+  for (const group of groups) {
+    const part = parts.get(group.topologyId);
+    if (part === undefined) parts.set(group.topologyId, [group]);
+    else part.push(group);
+  }
+  return parts;
 }
 
 function figure(load: number): string {

@@ -9,6 +9,7 @@ export const ALL_BY_TASKS: BalancedOptions = {
   fairShares: true,
   classes: ['sources', 'stateful', 'stateless'],
   spreadsComponents: true,
+  seesAllTopologies: true,
   keepsNeighbours: true,
   moveBudget: Infinity,
 };
