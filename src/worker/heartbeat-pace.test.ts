@@ -72,12 +72,26 @@ describe('the pace of heartbeats', () => {
   it('rests four times as long as a heartbeat took, but no longer than the quiet interval, nor before somebody new', () => {
     const pace = new HeartbeatPace(3000);
     expect(pace.restMs(0)).toBe(0);
-    pace.noteCost(20, 1000);
+    for (const cost of [30, 20, 25]) pace.noteCost(cost, 1000);
     expect([pace.restMs(1000), pace.restMs(1100), pace.restMs(1500)]).toEqual([80, 0, 0]);
-    pace.noteCost(5000, 2000);
+    for (let time = 0; time < 3; time++) pace.noteCost(5000, 2000);
     expect(pace.restMs(2000)).toBe(3000);
     pace.reset();
     expect(pace.restMs(2000)).toBe(0);
+  });
+
+  it('does not rest because single ones took long, nor before it knows what they take', () => {
+    const pace = new HeartbeatPace(3000);
+    for (const [cost, at] of [
+      [80, 100],
+      [60, 200],
+      [1, 300],
+      [90, 400],
+      [70, 500],
+    ] as const) {
+      pace.noteCost(cost, at);
+      expect(pace.restMs(at)).toBeLessThanOrEqual(4);
+    }
   });
 
   it('sends it to whoever is new', () => {

@@ -1,7 +1,8 @@
 /**
  * When a worker's heartbeat is worth sending: when it says something new, and otherwise so seldom that an idle worker costs
  * next to nothing and still is heard of long before anybody takes it for dead. One that is costly, since it speaks of thousands
- * of tasks, is followed by a rest in proportion. Pure.
+ * of tasks, is followed by a rest in proportion. One that takes long alone is not, since that says more of what else the machine
+ * does, as at the start, when a decision waits for each. Pure.
  */
 import type { WorkerHeartbeat } from '../coordination/index.js';
 
@@ -13,12 +14,16 @@ const RESTLESS: ReadonlySet<string> = new Set([
 
 /** Heartbeats take at most one part in so many of the main thread's time. */
 const PARTS_OF_TIME = 5;
+/** What heartbeats cost is the least that any of so many has cost. */
+const COSTS = 3;
 
 export class HeartbeatPace {
   readonly #quietIntervalMs: number;
   #sent: WorkerHeartbeat | undefined;
   #sentMs = 0;
   #restUntilMs = 0;
+  /** What the last heartbeats have taken, ms. */
+  readonly #costs: number[] = [];
 
   /** @param quietIntervalMs longest time between two heartbeats that say the same */
   constructor(quietIntervalMs: number) {
@@ -37,7 +42,10 @@ export class HeartbeatPace {
 
   /** The last one has just taken so long. Others rest for no longer than what is the same may. */
   noteCost(costMs: number, nowMs: number): void {
-    this.#restUntilMs = nowMs + Math.min((PARTS_OF_TIME - 1) * costMs, this.#quietIntervalMs);
+    this.#costs.push(costMs);
+    if (this.#costs.length > COSTS) this.#costs.shift();
+    const least = this.#costs.length < COSTS ? 0 : Math.min(...this.#costs);
+    this.#restUntilMs = nowMs + Math.min((PARTS_OF_TIME - 1) * least, this.#quietIntervalMs);
   }
 
   /** How long the next one is to wait, ms. */

@@ -16,7 +16,7 @@ import type { BlobStore } from '../blob-store.js';
 import type { ClusterView } from '../cluster-view.js';
 import type { KnownTopology } from '../known-topology.js';
 import { advanceMove, isSettled, type MoveEvent, type MoveStep, type SlotFacts } from './advance-move.js';
-import { canMove } from './movable.js';
+import { canTaskMove } from './movable.js';
 import { componentOf, keyOf, tasksLeftBehind, tasksOf, type SlotKey } from './pieces.js';
 
 /** Who writes handovers for machines that are gone. */
@@ -141,8 +141,7 @@ export class TopologyMoves {
         const component = componentOf(stored.tasks, task);
         const described = description?.components.find(({ id }) => id === component);
         reports ??= this.#taskReports(known.id);
-        const reported = reports.get(task)?.movable;
-        return reported ?? (described !== undefined && canMove(described) === 'yes' ? true : undefined);
+        return canTaskMove(described, reports.get(task));
       },
       nowMs: this.#options.nowMs(),
       prepareTimeoutMs: loaded?.settings['rebalance.prepare-timeout'] ?? 0,
