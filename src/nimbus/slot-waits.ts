@@ -53,9 +53,9 @@ export class SlotWaits {
       return null;
     }
     this.#dueMs.set(topologyId, decision.dueMs);
-    if (decision.free >= decision.wanted)
-      return 'is placed in a moment: what else is asked for now is placed together with it.';
     const { slotWaitTimeoutMs: timeoutMs } = slotWaitOptions(settings);
+    if (decision.free >= decision.wanted || (isRunning && timeoutMs !== null))
+      return 'is placed in a moment: what else is asked for now is placed together with it.';
     const bound =
       timeoutMs === null
         ? 'It waits as long as it takes, because slot.wait-timeout is not set, or scheduling.compatibility is flink.'

@@ -15,7 +15,7 @@ function refusal(flags: PlanFlags): string {
 describe('readPlanFlags', () => {
   it('reads machines to add, workers that fall silent, and settings of all and of one topology', () => {
     const request = readPlanFlags({
-      addSupervisor: ['rack=r1,slots=4,count=2,cpu=400,memory=8000', 'id=x'],
+      addSupervisor: ['rack=r1,slots=4,count=2,cpu=400,memory=8000', 'name=x'],
       killWorker: ['fe80::1:6700'],
       set: ['topology.workers=2', 'words:load-balance.mode=slots'],
     });

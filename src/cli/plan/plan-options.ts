@@ -116,7 +116,9 @@ function readAdded(text: string): AddedSupervisors {
   const values = new Map<string, string>();
   for (const pair of text.split(',')) {
     const at = pair.indexOf('=');
-    const key = pair.slice(0, at).trim();
+    const given = pair.slice(0, at).trim();
+    // As `isobar dev --supervisor` calls it.
+    const key = given === 'name' ? 'id' : given;
     if (at < 1) throw usage(flag, pair, 'key=value, such as rack=r1,slots=4');
     if (!ADDED_KEYS.includes(key)) {
       const closest = closestName(key, ADDED_KEYS);
