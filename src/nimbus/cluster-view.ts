@@ -68,6 +68,8 @@ export class ClusterView {
   readonly #options: ClusterViewOptions;
   readonly #topologies = new Map<string, KnownTopology>();
   readonly #byName = new Map<string, Set<KnownTopology>>();
+  /** Topologies with more than one slot. */
+  #spread = 0;
   readonly #slotHolders = new Map<string, KnownTopology>();
   readonly #slotsOfSupervisor = new Map<string, number>();
   /** How many records name a blob. */
@@ -118,6 +120,11 @@ export class ClusterView {
   /** Who holds a slot, by `supervisor:port`. */
   holderOf(slot: string): KnownTopology | undefined {
     return this.#slotHolders.get(slot);
+  }
+
+  /** Has any topology more than one slot? */
+  get hasSpread(): boolean {
+    return this.#spread > 0;
   }
 
   /** Slots that report something of a topology, also those that it is not assigned any more. */
@@ -362,6 +369,7 @@ export class ClusterView {
     if (assignment.version <= (known.assignment?.version ?? 0)) return;
     this.#releaseSlots(known);
     known.assignment = assignment;
+    if (isSpread(assignment)) this.#spread++;
     for (const { supervisor, port } of assignment.slots) {
       this.#slotHolders.set(`${supervisor}:${port}`, known);
       this.#slotsOfSupervisor.set(supervisor, (this.#slotsOfSupervisor.get(supervisor) ?? 0) + 1);
@@ -378,6 +386,7 @@ export class ClusterView {
   }
 
   #releaseSlots(known: KnownTopology): void {
+    if (isSpread(known.assignment)) this.#spread--;
     for (const { supervisor, port } of known.assignment?.slots ?? []) {
       const key = `${supervisor}:${port}`;
       if (this.#slotHolders.get(key) === known) this.#slotHolders.delete(key);
@@ -394,6 +403,10 @@ export class ClusterView {
       else this.#blobUses.delete(hash);
     }
   }
+}
+
+function isSpread(assignment: Assignment | undefined): boolean {
+  return (assignment?.slots.length ?? 0) > 1;
 }
 
 function entry<K, V>(map: Map<K, Set<V>>, key: K): Set<V> {

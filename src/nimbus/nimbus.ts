@@ -679,10 +679,12 @@ class RunningNimbus implements Nimbus {
       logger: this.#logger,
       serial: this.#serial,
     });
-    this.#forget(known.id);
+    this.#due.delete(known.id);
+    this.#rounds.noteRemoved(known.id);
     this.#unsaved.delete(known);
   }
 
+  /** Its record went, and not by this Nimbus. */
   #forget(topologyId: string): void {
     this.#due.delete(topologyId);
     this.#rounds.forget(topologyId);

@@ -34,6 +34,7 @@ import { isPlaced, placedPart } from './placed-part.js';
 import { placementChanges } from './placement-changes.js';
 import { picturedSettings, picturedTopology, type SchedulingPicture } from './scheduling-picture.js';
 import { SlotWaits } from './slot-waits.js';
+import { WaitingTopologies } from './waiting-topologies.js';
 import type { WorkCounts } from './work-counts.js';
 
 /** Strategies that cannot tell from free slots alone what is left of a machine. */
@@ -70,8 +71,7 @@ export class Rounds {
   #blacklist: BlacklistMemory = EMPTY_BLACKLIST;
   #isAllDue = true;
   readonly #due = new Set<string>();
-  /** Topologies with executors that have no slot, or with a rebalance that could not be carried out as it was asked for. */
-  readonly #waiting = new Set<string>();
+  readonly #waiting = new WaitingTopologies();
   readonly #slotWaits: SlotWaits;
   readonly #loads: KnownLoads;
   readonly #offered: OfferedSlots;
@@ -111,7 +111,16 @@ export class Rounds {
 
   /** Slots may have become free. */
   noteFreed(): void {
-    if (this.#waiting.size > 0) this.#isAllDue = true;
+    if (this.#waiting.isAny) this.#isAllDue = true;
+  }
+
+  /**
+   * A topology that has no slots any more was removed. Its slots were free when it gave them up; what is news is that no free
+   * slot is kept for it, or no machine. Where there is none, its end costs the same however many others wait.
+   */
+  noteRemoved(topologyId: string): void {
+    this.forget(topologyId);
+    if (this.#looksAtAll || this.#isAnyFree) this.noteFreed();
   }
 
   forget(topologyId: string): void {
@@ -166,12 +175,12 @@ export class Rounds {
 
   /** Makes the round that is due, if one is, and writes what it decides. @throws what `Coordination` throws */
   async run(): Promise<void> {
-    for (const id of this.#slotWaits.due(this.#options.nowMs())) this.#due.add(id);
+    for (const id of this.#slotWaits.takeDue(this.#options.nowMs())) this.#due.add(id);
     try {
       await this.#runDue();
     } finally {
       const { nextDueMs } = this.#slotWaits;
-      if (nextDueMs < Infinity) this.#options.wakeIn(Math.max(1, nextDueMs - this.#options.nowMs()));
+      if (nextDueMs !== undefined) this.#options.wakeIn(Math.max(1, nextDueMs - this.#options.nowMs()));
     }
   }
 
@@ -272,6 +281,13 @@ export class Rounds {
     return WHOLE_MACHINES.has(this.#options.settings['scheduling.strategy']);
   }
 
+  get #isAnyFree(): boolean {
+    const { view } = this.#options;
+    return view.supervisors.some(({ id, ports }) =>
+      ports.some((port) => view.holderOf(`${id}:${port}`) === undefined),
+    );
+  }
+
   /** Somebody may look at what machines have left: the cluster's strategy, or one that is installed. */
   get #looksAtResources(): boolean {
     const { settings } = this.#options;
@@ -297,7 +313,8 @@ export class Rounds {
       nowMs: this.#options.nowMs(),
       supervisors: this.#supervisors(scope),
       topologies,
-      spokenFor: this.#spokenFor(scope),
+      // Slots that topologies wait for that are not part of the round: one for each executor at most.
+      spokenFor: this.#waiting.lackingBeside(scope.keys()),
       ...(this.#options.settings['scheduling.strategy'] === 'balanced'
         ? { holds: (need) => this.#hold(scope.get(need.topologyId)!, need) }
         : {}),
@@ -327,13 +344,12 @@ export class Rounds {
     }
     for (const outcome of round.topologies)
       if (!stale.has(outcome.topologyId)) await this.#apply(scope.get(outcome.topologyId)!, outcome);
-    // Others may have more than their share of the slots, which only a round about all can tell. Without machines nobody has any.
+    // Who has several slots may have more than its share, which only a round about all can tell.
     const isNewlyWithout = ({ topologyId, unplaced }: TopologyOutcome): boolean =>
       unplaced.length > 0 &&
       !known.has(topologyId) &&
       unplaced.length === scope.get(topologyId)!.loaded?.plan.executors.length;
-    const mayOthersGive = !isAboutAll && this.#options.view.supervisors.length > 0;
-    if (mayOthersGive && round.topologies.some(isNewlyWithout)) {
+    if (!isAboutAll && round.topologies.some(isNewlyWithout) && this.#options.view.hasSpread) {
       this.#isAllDue = true;
       this.#options.wakeIn(0);
     }
@@ -367,12 +383,13 @@ export class Rounds {
     known.noteOutcome(problem, outcome, this.#options.wallMs());
     if (outcome.kind === 'changed' && this.#takesFromOthers(known, outcome.assignment)) {
       // A slot is given up by one topology before another one may have it: the next round finds it free.
-      this.#waiting.add(known.id);
+      this.#waiting.set(known.id, outcome.unplaced.length);
       return;
     }
     if (outcome.kind !== 'failed') await this.#options.advance(known, outcome);
     if (outcome.unplaced.length === 0) this.#slotWaits.forget(known.id);
-    if (outcome.unplaced.length > 0 || known.rebalance !== undefined) this.#waiting.add(known.id);
+    if (outcome.unplaced.length > 0 || known.rebalance !== undefined)
+      this.#waiting.set(known.id, outcome.unplaced.length);
     else this.#waiting.delete(known.id);
   }
 
@@ -438,14 +455,6 @@ export class Rounds {
       looksAtResources,
     });
     return [...present, ...[...this.#gone].map((id) => ({ id, host: '', ports: [], gone: true }))];
-  }
-
-  /** Slots that topologies wait for that are not part of the round: one for each executor at most. */
-  #spokenFor(scope: ReadonlyMap<string, KnownTopology>): number {
-    let count = 0;
-    for (const id of this.#waiting)
-      if (!scope.has(id)) count += this.#options.view.topologies.get(id)?.unplacedExecutors ?? 0;
-    return count;
   }
 
   /** When each executor of a topology, named by its first task, was last heard from in its present slot. */

@@ -80,3 +80,30 @@ describe('topologies that are submitted where there is no machine', () => {
     expect([await roundsOf('two'), await roundsOf('three')]).toEqual([1, 1]);
   });
 });
+
+describe('a topology without a slot that is killed while others wait', () => {
+  async function roundsOfKill(before: () => Promise<void>): Promise<number> {
+    cluster = await NimbusHarness.create();
+    await before();
+    for (const name of ['one', 'two', 'three']) await submit(name, 1, 1);
+    await cluster.settle();
+    const { rounds } = cluster.nimbus.counts;
+    await cluster.nimbus.kill('two', 0);
+    await cluster.settle();
+    expect((await cluster.nimbus.status()).topologies.map(({ name }) => name)).not.toContain('two');
+    return cluster.nimbus.counts.rounds - rounds;
+  }
+
+  it('gives nobody anything: no round about the others follows, with no machine or none that is free', async () => {
+    // One about itself.
+    expect(await roundsOfKill(() => Promise.resolve())).toBe(1);
+    await cluster.close();
+    const holdAll = async (): Promise<void> => {
+      await cluster.announce('s1', [1]);
+      const holder = await submit('holder', 1, 1);
+      const held = await cluster.assigned(holder, ({ slots }) => slots.length === 1);
+      await cluster.report('s1', [held]);
+    };
+    expect(await roundsOfKill(holdAll)).toBe(1);
+  });
+});

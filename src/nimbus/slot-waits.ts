@@ -9,25 +9,26 @@ import {
   type SlotWaitState,
   waitBySettings,
 } from '../scheduling/index.js';
+import { DueTimes } from './due-times.js';
 
 export class SlotWaits {
   readonly #logger: Logger;
   readonly #waits = new Map<string, SlotWaitState>();
   /** When a waiting topology must be looked at again, ms. */
-  readonly #dueMs = new Map<string, number>();
+  readonly #due = new DueTimes();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Waits of topologies that need to be looked at by `nowMs`. */
-  due(nowMs: number): readonly string[] {
-    return [...this.#dueMs].filter(([, dueMs]) => dueMs <= nowMs).map(([id]) => id);
+  /** Topologies whose waits must be looked at by `nowMs`; each is told once. */
+  takeDue(nowMs: number): readonly string[] {
+    return this.#due.takeDue(nowMs);
   }
 
-  /** When the next one is due; Infinity: none is. */
-  get nextDueMs(): number {
-    return Math.min(Infinity, ...this.#dueMs.values());
+  /** When the next one is due. */
+  get nextDueMs(): number | undefined {
+    return this.#due.nextMs;
   }
 
   /** Why the topology is not placed now, or null: it is to be placed. */
@@ -43,7 +44,7 @@ export class SlotWaits {
     if (state.declarations > (before?.declarations ?? 0))
       this.#logger.info('slots.declared', { topology: topologyId, wanted, waitedMs });
     if (decision.kind === 'place') {
-      this.#dueMs.delete(topologyId);
+      this.#due.delete(topologyId);
       if (decision.isProvisional && before?.isOver !== true)
         this.#logger.warn(isRunning ? 'slots.short' : 'slots.waited-in-vain', {
           topology: topologyId,
@@ -52,7 +53,7 @@ export class SlotWaits {
         });
       return null;
     }
-    this.#dueMs.set(topologyId, decision.dueMs);
+    this.#due.set(topologyId, decision.dueMs);
     const { slotWaitTimeoutMs: timeoutMs } = slotWaitOptions(settings);
     if (decision.free >= decision.wanted || (isRunning && timeoutMs !== null))
       return 'is placed in a moment: what else is asked for now is placed together with it.';
@@ -66,11 +67,11 @@ export class SlotWaits {
   /** Every executor has a slot, or the topology is gone: the next need is a new one. */
   forget(topologyId: string): void {
     this.#waits.delete(topologyId);
-    this.#dueMs.delete(topologyId);
+    this.#due.delete(topologyId);
   }
 
   clear(): void {
     this.#waits.clear();
-    this.#dueMs.clear();
+    this.#due.clear();
   }
 }
