@@ -11,39 +11,33 @@ import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import {
   type Coordination,
   type DesiredState,
-  type FoldedHeartbeat,
   isCoordinatorAway,
   isTerminal,
   type TopologyPhase,
 } from '../coordination/index.js';
 import type { BlobStore } from './blob-store.js';
+import { ClusterAnswers } from './cluster-answers.js';
 import { ClusterView, type Report } from './cluster-view.js';
 import { Decider } from './deciding/decider.js';
+import { DeferredSaves } from './deferred-saves.js';
 import { DueTimes } from './due-times.js';
 import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
 import { EventDesk } from './events/event-desk.js';
 import type { EventJournal } from './events/event-journal.js';
 import type { KnownTopology } from './known-topology.js';
-import { LastReportDesk } from './last-reports.js';
-import { advancePhase } from './phases.js';
+import { nextRecord } from './next-record.js';
 import type { RebalanceRequest, RebalanceResult } from './rebalance.js';
-import { decideRebalance, notLoaded } from './rebalance-decision.js';
+import { decideRebalance } from './rebalance-decision.js';
 import { areWorkersGone, removeTopology } from './removal.js';
 import { TopologyMoves } from './moves/topology-moves.js';
 import { Rounds } from './rounds.js';
 import type { SchedulingPicture } from './scheduling-picture.js';
 import { Serial } from './serial.js';
-import { type SettingValue, settingValues } from './setting-values.js';
-import {
-  type ClusterStatus,
-  type SupervisorStatus,
-  supervisorStatuses,
-  topologyStatus,
-  type TopologyStatus,
-} from './status.js';
-import { type LifeEvent, lifeTimer, transition } from './status-machine.js';
+import type { SettingValue } from './setting-values.js';
+import type { ClusterStatus, SupervisorStatus, TopologyStatus } from './status.js';
+import type { LifeEvent } from './status-machine.js';
 import { checkBundleSize, checkSubmission } from './submission.js';
-import { type ClusterSummary, type TopologySummary, topologySummary } from './summary.js';
+import type { ClusterSummary, TopologySummary } from './summary.js';
 import {
   type LifeResult,
   type SubmitRequest,
@@ -57,7 +51,6 @@ const RETRY_MS = 200;
 /** How long a request waits for this Nimbus to lead: a restarted daemon needs a moment. */
 const LEADER_WAIT_MS = 5000;
 const LEADER_RETRY_MS = 500;
-const SAVE_INTERVAL_MS = 1000;
 
 export interface NimbusOptions {
   readonly id: string;
@@ -120,9 +113,9 @@ export interface Nimbus {
   /** Stops its workers at once; its record stays, to show how it ended. @throws TOPOLOGY_NOT_ALIVE */
   stop(name: string): Promise<void>;
   status(): Promise<ClusterStatus>;
-  /** One line for each topology. */
   /** Supervisors that are there, or have left reports, by id. */
   supervisors(): Promise<readonly SupervisorStatus[]>;
+  /** One line for each topology. */
   list(): Promise<ClusterSummary>;
   /** What a scheduling round would start from. */
   picture(): Promise<SchedulingPicture>;
@@ -155,6 +148,7 @@ class RunningNimbus implements Nimbus {
   readonly #rounds: Rounds;
   readonly #moves: TopologyMoves;
   readonly #requests: TopologyRequests;
+  readonly #answers: ClusterAnswers;
   readonly #serial = new Serial();
   readonly #work = new WorkCounts();
   readonly #events: EventDesk;
@@ -168,12 +162,7 @@ class RunningNimbus implements Nimbus {
   readonly #concerned = new Set<string>();
   /** When something is due for a topology, by id, ms of `#nowMs()`. */
   readonly #due = new DueTimes();
-  readonly #unsaved = new Set<KnownTopology>();
-  readonly #lastReports: LastReportDesk;
-  #mustAcknowledge = false;
-  #saving: Promise<void> | undefined;
-  #savingEvents: Promise<void> | undefined;
-  #savedMs = -Infinity;
+  readonly #saves: DeferredSaves;
 
   constructor(options: NimbusOptions) {
     this.id = options.id;
@@ -200,7 +189,11 @@ class RunningNimbus implements Nimbus {
       wallMs: () => clock.wallMs(),
       nameOf: (topologyId) => this.#view.topologies.get(topologyId)?.record.name ?? null,
     });
-    this.#lastReports = new LastReportDesk(coordination);
+    this.#saves = new DeferredSaves({
+      ...{ coordination, blobStore, clock, logger, journal: options.journal, view: this.#view },
+      wake: () => this.#loop.wake(),
+      wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+    });
     this.#decider = new Decider({ settings, clock });
     this.#rounds = new Rounds({
       work: this.#work,
@@ -226,7 +219,7 @@ class RunningNimbus implements Nimbus {
       write: (known, assignment) => this.#rounds.write(known, assignment),
       gone: () => this.#rounds.gone,
       askForRound: (topologyId) => this.#rounds.askFor(topologyId),
-      onStateLost: (known) => this.#unsaved.add(known),
+      onStateLost: (known) => this.#saves.add(known),
       onMove: (known, event) => this.#events.noteMove(known, event),
       onStep: (name) => options.onStep?.(name),
     });
@@ -240,6 +233,11 @@ class RunningNimbus implements Nimbus {
       serial: this.#serial,
       randomBytes: (count) => options.randomBytes(count),
       refresh: () => this.#loop.nextStep(),
+    });
+    this.#answers = new ClusterAnswers({
+      ...{ nimbusId: options.id, view: this.#view, requests: this.#requests, events: this.#events },
+      ...{ settings, clock },
+      isGone: (supervisorId) => this.#rounds.isGone(supervisorId),
     });
   }
 
@@ -262,7 +260,7 @@ class RunningNimbus implements Nimbus {
       };
     const reread = wakeAfter(() => {
       this.#mustCheckLeader = true;
-      this.#lastReports.reset();
+      this.#saves.reset();
       view.markAll();
       this.#moves.markStale();
     });
@@ -280,7 +278,7 @@ class RunningNimbus implements Nimbus {
       this.#rounds.askForAll();
       view.markPeriodically();
       this.#moves.markStale();
-      for (const known of view.topologies.values()) if (known.hasCounted) this.#unsaved.add(known);
+      for (const known of view.topologies.values()) if (known.hasCounted) this.#saves.add(known);
     });
     this.#shutdown.add('rounds', clock.every(settings['nimbus.round-interval'], round));
     this.#loop.wake();
@@ -292,8 +290,7 @@ class RunningNimbus implements Nimbus {
     await this.#shutdown.close();
     this.#decider.close();
     await this.#loop.close();
-    await this.#saving;
-    if (this.#isLeader) await this.#options.journal.save();
+    await this.#saves.close(this.#isLeader);
   }
 
   // ── requests ──
@@ -349,22 +346,12 @@ class RunningNimbus implements Nimbus {
 
   async status(): Promise<ClusterStatus> {
     await this.#untilLeading();
-    const wallMs = this.#options.clock.wallMs();
-    const { heartbeats, supervisors, topologies } = this.#view;
-    const current = this.#currentHeartbeats();
-    return {
-      atMs: wallMs,
-      nimbusId: this.id,
-      supervisors: supervisorStatuses(supervisors, heartbeats),
-      topologies: [...topologies.values()]
-        .sort((a, b) => a.record.submittedMs - b.record.submittedMs || (a.id < b.id ? -1 : 1))
-        .map((known) => topologyStatus(known.facts(), current, wallMs)),
-    };
+    return this.#answers.status();
   }
 
   async supervisors(): Promise<readonly SupervisorStatus[]> {
     await this.#untilLeading();
-    return supervisorStatuses(this.#view.supervisors, this.#view.heartbeats);
+    return this.#answers.supervisors();
   }
 
   async picture(): Promise<SchedulingPicture> {
@@ -374,57 +361,22 @@ class RunningNimbus implements Nimbus {
 
   async list(): Promise<ClusterSummary> {
     await this.#untilLeading();
-    const now = this.#options.clock.moment();
-    const { heartbeats, supervisors, topologies } = this.#view;
-    const slots = supervisorStatuses(supervisors, heartbeats).flatMap((one) =>
-      one.isPresent ? one.slots : [],
-    );
-    return {
-      atMs: now.wallMs,
-      nimbusId: this.id,
-      supervisors: supervisors.length,
-      slots: { total: slots.length, used: slots.filter(({ topologyId }) => topologyId !== null).length },
-      topologies: [...topologies.values()]
-        .filter(({ record }) => record.phase.kind !== 'removed')
-        .map((known) => topologySummary(known, this.#currentReportsOf(known.id), now))
-        .sort((a, b) => compareText(a.name, b.name) || a.submittedMs - b.submittedMs),
-    };
+    return this.#answers.list();
   }
 
   async describe(name: string): Promise<TopologyDetail> {
     await this.#untilLeading();
-    const known = this.#requests.named(name);
-    const now = this.#options.clock.moment();
-    return {
-      summary: topologySummary(known, this.#currentReportsOf(known.id), now),
-      desired: known.record.desired ?? null,
-      status: topologyStatus(known.facts(), this.#currentHeartbeats(), now.wallMs),
-      events: this.#events.lastOf(known.id),
-    };
+    return this.#answers.describe(name);
   }
 
   async events(query: EventQuery): Promise<EventList> {
     await this.#untilLeading();
-    const list = this.#events.list(query);
-    // Whatever is known of those that have been removed is told; of a name that nobody had, nothing is.
-    if (query.name !== null && !this.#events.knows(query.name)) this.#requests.named(query.name);
-    return list;
+    return this.#answers.events(query);
   }
 
   async config(name: string | null): Promise<readonly SettingValue[]> {
     await this.#untilLeading();
-    const cluster = this.#options.settings;
-    if (name === null) return settingValues(cluster);
-    const { loaded, record, loadProblem, id } = this.#requests.named(name);
-    if (loaded === undefined) throw IsobarError.from(loadProblem ?? notLoaded(id));
-    const { settings, description } = loaded;
-    const workers = record.desired?.workers;
-    return settingValues(cluster, {
-      settings,
-      file: description.settings,
-      submitted: record.settings,
-      workers,
-    });
+    return this.#answers.config(name);
   }
 
   async #send(name: string, eventFor: (known: KnownTopology) => LifeEvent): Promise<LifeResult> {
@@ -500,9 +452,8 @@ class RunningNimbus implements Nimbus {
     }
     await this.#rounds.run();
     for (const known of this.#view.inPhase('removed')) await this.#removeWhenGone(known);
-    await this.#acknowledge();
-    this.#save();
-    this.#saveEvents();
+    await this.#saves.acknowledge();
+    this.#saves.begin();
     const { nextMs } = this.#due;
     if (nextMs !== undefined) this.#loop.wakeIn(Math.max(1, nextMs - this.#nowMs()));
     for (const resolve of this.#leaderWaiters.splice(0)) resolve();
@@ -519,7 +470,7 @@ class RunningNimbus implements Nimbus {
     this.#moves.reset();
     this.#due.clear();
     this.#concerned.clear();
-    this.#lastReports.reset();
+    this.#saves.reset();
     if (leads) {
       this.#options.journal.reload();
       this.#events.noteLead(this.id);
@@ -538,16 +489,14 @@ class RunningNimbus implements Nimbus {
     if (places) this.#rounds.askForAll();
     this.#rounds.noteHeartbeats(heartbeats);
     this.#events.noteHeartbeats(heartbeats);
-    this.#mustAcknowledge ||= heartbeats.some(
-      ({ lastReports, events = [] }) => lastReports.length > 0 || events.length > 0,
-    );
+    this.#saves.noteHeartbeats(heartbeats);
     for (const id of reported) {
       this.#concerned.add(id);
       this.#lookAtCode(id);
     }
     for (const id of new Set([...reported, ...topologies])) {
       const known = this.#view.topologies.get(id);
-      if (known?.isUnsaved === true) this.#unsaved.add(known);
+      if (known?.isUnsaved === true) this.#saves.add(known);
     }
   }
 
@@ -573,15 +522,6 @@ class RunningNimbus implements Nimbus {
     return new Set([...this.#view.assignedSupervisors, ...reporting]);
   }
 
-  /** Without the last words of machines that are gone: what they say of workers does not hold any more. */
-  #currentHeartbeats(): readonly FoldedHeartbeat[] {
-    return this.#view.heartbeats.filter(({ supervisorId }) => !this.#rounds.isGone(supervisorId));
-  }
-
-  #currentReportsOf(topologyId: string): readonly Report[] {
-    return this.#view.reportsOf(topologyId).filter(({ supervisorId }) => !this.#rounds.isGone(supervisorId));
-  }
-
   /** Takes a topology as far as it goes now. */
   async #decide(known: KnownTopology): Promise<void> {
     this.#due.delete(known.id);
@@ -598,7 +538,7 @@ class RunningNimbus implements Nimbus {
       if (before.kind === 'draining' && next.phase.kind === 'stopped') this.#noteUndrained(known);
       if (isTerminal(next.phase)) {
         known.keepTotals();
-        this.#unsaved.add(known);
+        this.#saves.add(known);
       }
     }
     const { assignment, record } = known;
@@ -612,61 +552,19 @@ class RunningNimbus implements Nimbus {
 
   /** The record that follows now; undefined: it stays, and `#due` says when to look again. */
   #nextRecord(known: KnownTopology): KnownTopology['record'] | undefined {
-    const { record, loaded } = known;
-    const now = this.#options.clock.moment();
-    const since = (phase: TopologyPhase): KnownTopology['record'] => ({
-      ...record,
-      phase,
-      phaseSinceMs: Math.floor(now.wallMs),
+    const { record, lookAgainMs } = nextRecord(known, {
+      heartbeats: this.#view.heartbeats,
+      currentHeartbeats: this.#answers.currentHeartbeats(),
+      nowMs: this.#nowMs(),
+      moment: this.#options.clock.moment(),
     });
-    const timer = lifeTimer(record.phase, now);
-    if (timer !== undefined && timer.afterMs <= 0) {
-      const moved = transition(record.phase, { kind: timer.event }, now);
-      if (moved.kind !== 'moved') return undefined;
-      const { desired } = moved;
-      return {
-        ...since(moved.phase),
-        // It comes into force now.
-        ...(desired === undefined ? {} : { desired: { ...desired, changedMs: Math.floor(now.wallMs) } }),
-      };
-    }
-    if (timer !== undefined) this.#due.set(known.id, this.#nowMs() + timer.afterMs);
-    if (isTerminal(record.phase)) return undefined;
-    if (known.isCodeLost && this.#hasNoWorker(known)) {
-      return since({ kind: 'failed', error: known.loadProblem! });
-    }
-    if (loaded === undefined) return undefined;
-    const nowMs = this.#nowMs();
-    const drainTimeoutMs = loaded.settings['drain.timeout'];
-    const phase = advancePhase({
-      topologyId: record.id,
-      phase: record.phase,
-      description: loaded.description,
-      plan: loaded.plan,
-      assignment: known.assignment,
-      heartbeats: this.#currentHeartbeats(),
-      isAtRest: known.isAtRest,
-      nowMs,
-      drainTimeoutMs,
-    });
-    if (phase !== record.phase) return since(phase);
-    if (phase.kind === 'draining') this.#due.set(known.id, phase.sinceMs + drainTimeoutMs);
-    return undefined;
+    if (lookAgainMs !== undefined) this.#due.set(known.id, lookAgainMs);
+    return record;
   }
 
   #noteUndrained(known: KnownTopology): void {
     const timeoutMs = known.loaded?.settings['drain.timeout'] ?? 0;
     known.notes.push(`Not everything that was pending completed within drain.timeout (${timeoutMs} ms).`);
-  }
-
-  /** Do the supervisors of all its slots say that no worker of it is there? */
-  #hasNoWorker({ id, assignment }: KnownTopology): boolean {
-    const reporting = new Map(this.#view.heartbeats.map((one) => [one.supervisorId, one.slots]));
-    return (assignment?.slots ?? []).every(({ supervisor, port }) => {
-      const slots = reporting.get(supervisor);
-      const slot = slots?.find((one) => one.port === port);
-      return slots !== undefined && (slot?.topologyId !== id || slot.workerId === null);
-    });
   }
 
   async #removeWhenGone(known: KnownTopology): Promise<void> {
@@ -681,7 +579,7 @@ class RunningNimbus implements Nimbus {
     });
     this.#due.delete(known.id);
     this.#rounds.noteRemoved(known.id);
-    this.#unsaved.delete(known);
+    this.#saves.forget(known);
   }
 
   /** Its record went, and not by this Nimbus. */
@@ -690,57 +588,6 @@ class RunningNimbus implements Nimbus {
     this.#rounds.forget(topologyId);
     this.#rounds.noteFreed();
   }
-
-  async #acknowledge(): Promise<void> {
-    if (!this.#mustAcknowledge) return;
-    this.#mustAcknowledge = false;
-    const { heartbeats, topologies } = this.#view;
-    const keeperOf = (topologyId: string): KnownTopology | undefined => topologies.get(topologyId);
-    await this.#lastReports.acknowledge(heartbeats, keeperOf, this.#options.journal);
-  }
-
-  /** What was told by supervisors is acknowledged once it is on disk. */
-  #saveEvents(): void {
-    const { journal } = this.#options;
-    if (this.#savingEvents !== undefined || !journal.isUnsaved) return;
-    this.#savingEvents = journal.save().finally(() => {
-      this.#savingEvents = undefined;
-      this.#mustAcknowledge = true;
-      if (journal.isUnsaved) this.#loop.wakeIn(SAVE_INTERVAL_MS);
-      else this.#loop.wake();
-    });
-  }
-
-  /** Writes totals that would be lost with this process, at most once a second; never in the way of a decision. */
-  #save(): void {
-    if (this.#saving !== undefined || this.#unsaved.size === 0) return;
-    const waitMs = this.#savedMs + SAVE_INTERVAL_MS - this.#options.clock.nowMs();
-    if (waitMs > 0) {
-      this.#loop.wakeIn(waitMs);
-      return;
-    }
-    this.#saving = this.#saveAll().finally(() => (this.#saving = undefined));
-  }
-
-  async #saveAll(): Promise<void> {
-    this.#savedMs = this.#options.clock.nowMs();
-    for (const known of [...this.#unsaved]) {
-      this.#unsaved.delete(known);
-      if (known.record.phase.kind === 'removed') continue;
-      try {
-        await known.saveTotals(this.#options.blobStore);
-        this.#mustAcknowledge = true;
-        this.#loop.wake();
-      } catch (error) {
-        this.#unsaved.add(known);
-        this.#logger.warn('totals.not-saved', { topology: known.id, message: String(error) });
-      }
-    }
-  }
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function holdsTopology({ topologyId }: { readonly topologyId: string | null }): boolean {
