@@ -1,15 +1,29 @@
 /** What Nimbus answers who asks how things are, from what it knows; nothing is decided or written. */
 import { type Clock, IsobarError, type Settings } from '../base/index.js';
-import type { FoldedHeartbeat } from '../coordination/index.js';
+import type { DesiredState, FoldedHeartbeat } from '../coordination/index.js';
 import type { ClusterView, Report } from './cluster-view.js';
-import type { EventList, EventQuery } from './events/cluster-event.js';
+import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
 import type { EventDesk } from './events/event-desk.js';
-import type { TopologyDetail } from './nimbus.js';
 import { notLoaded } from './rebalance-decision.js';
 import { type SettingValue, settingValues } from './setting-values.js';
-import { type ClusterStatus, type SupervisorStatus, supervisorStatuses, topologyStatus } from './status.js';
-import { type ClusterSummary, topologySummary } from './summary.js';
+import {
+  type ClusterStatus,
+  type SupervisorStatus,
+  supervisorStatuses,
+  topologyStatus,
+  type TopologyStatus,
+} from './status.js';
+import { type ClusterSummary, type TopologySummary, topologySummary } from './summary.js';
 import type { TopologyRequests } from './topology-requests.js';
+
+export interface TopologyDetail {
+  readonly summary: TopologySummary;
+  /** What a rebalance has made of it; null: it is as submitted. */
+  readonly desired: DesiredState | null;
+  readonly status: TopologyStatus;
+  /** The last few things that happened to it, oldest first. */
+  readonly events: readonly ClusterEvent[];
+}
 
 export interface ClusterAnswersOptions {
   readonly nimbusId: string;

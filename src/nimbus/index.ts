@@ -4,7 +4,8 @@ export type { ClusterEvent, ClusterEventKind, EventList, EventQuery } from './ev
 export { EventJournal } from './events/event-journal.js';
 export { StrategyThread } from './deciding/strategy-thread.js';
 export { componentNotFound } from './component-not-found.js';
-export type { Nimbus, NimbusOptions, TopologyDetail } from './nimbus.js';
+export type { TopologyDetail } from './cluster-answers.js';
+export type { Nimbus, NimbusOptions } from './nimbus.js';
 export { startNimbus } from './nimbus.js';
 export type { PhaseInput } from './phases.js';
 export type { Place, PlacementChanges, TaskMove } from './placement-changes.js';

@@ -10,18 +10,17 @@ import type { Clock, Logger, Settings } from '../base/index.js';
 import { hasCode, IsobarError, Shutdown } from '../base/index.js';
 import {
   type Coordination,
-  type DesiredState,
   isCoordinatorAway,
   isTerminal,
   type TopologyPhase,
 } from '../coordination/index.js';
 import type { BlobStore } from './blob-store.js';
-import { ClusterAnswers } from './cluster-answers.js';
+import { ClusterAnswers, type TopologyDetail } from './cluster-answers.js';
 import { ClusterView, type Report } from './cluster-view.js';
 import { Decider } from './deciding/decider.js';
 import { DeferredSaves } from './deferred-saves.js';
 import { DueTimes } from './due-times.js';
-import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
+import type { EventList, EventQuery } from './events/cluster-event.js';
 import { EventDesk } from './events/event-desk.js';
 import type { EventJournal } from './events/event-journal.js';
 import type { KnownTopology } from './known-topology.js';
@@ -34,10 +33,10 @@ import { Rounds } from './rounds.js';
 import type { SchedulingPicture } from './scheduling-picture.js';
 import { Serial } from './serial.js';
 import type { SettingValue } from './setting-values.js';
-import type { ClusterStatus, SupervisorStatus, TopologyStatus } from './status.js';
+import type { ClusterStatus, SupervisorStatus } from './status.js';
 import type { LifeEvent } from './status-machine.js';
 import { checkBundleSize, checkSubmission } from './submission.js';
-import type { ClusterSummary, TopologySummary } from './summary.js';
+import type { ClusterSummary } from './summary.js';
 import {
   type LifeResult,
   type SubmitRequest,
@@ -66,15 +65,6 @@ export interface NimbusOptions {
   randomBytes(count: number): Uint8Array;
   /** Called before steps that others must be able to go on from; for tests of crashes in between. */
   onStep?(name: string): void;
-}
-
-export interface TopologyDetail {
-  readonly summary: TopologySummary;
-  /** What a rebalance has made of it; null: it is as submitted. */
-  readonly desired: DesiredState | null;
-  readonly status: TopologyStatus;
-  /** The last few things that happened to it, oldest first. */
-  readonly events: readonly ClusterEvent[];
 }
 
 export interface Nimbus {
