@@ -183,8 +183,11 @@ export function quietIntervalMs(
 export interface WorkerEvent {
   /** Rises with each event of this supervisor, over its restarts. */
   readonly number: number;
-  /** `worker-stopped`: it was told to, since nothing of the topology is to run there any more. `worker-died`: in any other way. */
-  readonly kind: 'worker-started' | 'worker-stopped' | 'worker-died' | 'worker-not-started';
+  /**
+   * `worker-stopped`: it was told to, since nothing of the topology is to run there any more. `worker-died`: in any other way.
+   * `thread-died`: an executor thread of it, which it has started again.
+   */
+  readonly kind: 'worker-started' | 'worker-stopped' | 'worker-died' | 'worker-not-started' | 'thread-died';
   readonly topologyId: string;
   readonly port: number;
   /** Code of an error of the table; null: there was none. */

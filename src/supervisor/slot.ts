@@ -29,6 +29,7 @@ import {
   type SlotWorker,
   type StopReason,
 } from './slot-plan.js';
+import { threadDeaths } from './thread-deaths.js';
 import type { WorkerNews } from './worker-events.js';
 import { killWorkerGroup, lastLines, terminateWorker, type ProcessExit } from './worker-processes.js';
 
@@ -191,7 +192,10 @@ export class Slot {
   }
 
   heartbeat(heartbeat: WorkerHeartbeat): void {
-    if (heartbeat.workerId !== this.worker?.workerId) return;
+    const { worker } = this;
+    if (heartbeat.workerId !== worker?.workerId) return;
+    for (const { code, reason } of threadDeaths(this.#heartbeat, heartbeat))
+      this.#note('thread-died', worker, code, reason);
     this.#heartbeat = heartbeat;
     this.#heartbeatMs = this.#options.clock.wallMs();
     this.#dispatch({ kind: 'alive', workerId: heartbeat.workerId });

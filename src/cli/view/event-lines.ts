@@ -6,6 +6,7 @@ import { grouped, printable } from './format.js';
 const BAD: ReadonlySet<ClusterEvent['kind']> = new Set([
   'worker-died',
   'worker-not-started',
+  'thread-died',
   'machine-gone',
   'failed',
   'not-placed',
