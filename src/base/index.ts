@@ -26,7 +26,7 @@ export { LineFollower } from './line-follower.js';
 export { LogFile } from './log-file.js';
 export type { LogFields, Logger } from './logger.js';
 export { createLogger, silentLogger } from './logger.js';
-export { PACKAGE_ROOT, packageEntry } from './package-root.js';
+export { packageEntry, packageRoot } from './package-root.js';
 export { packageVersion } from './package-version.js';
 export type { RawSettings, SettingFault, SettingName, Settings } from './settings.js';
 export {

@@ -5,7 +5,9 @@
  */
 
 /** The directory with package.json. Holds for sources, and for what is built from them in folders of the same depth. */
-export const PACKAGE_ROOT = new URL('../../', import.meta.url);
+export function packageRoot(): URL {
+  return new URL('../../', import.meta.url);
+}
 
 /** Entries of the installed package, by their names below `dist`; `tools/bundle.mjs` bundles them. */
 export type PackageEntry =
@@ -20,5 +22,5 @@ export type PackageEntry =
   | 'worker/thread-main';
 
 export function packageEntry(name: PackageEntry): URL {
-  return new URL(`dist/${name}.js`, PACKAGE_ROOT);
+  return new URL(`dist/${name}.js`, packageRoot());
 }

@@ -1,6 +1,6 @@
 /** The version of this package, as its manifest has it. */
 import { readFileSync } from 'node:fs';
-import { PACKAGE_ROOT } from './package-root.js';
+import { packageRoot } from './package-root.js';
 
 let version: string | undefined;
 
@@ -10,7 +10,7 @@ export function packageVersion(): string {
 }
 
 function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8'));
+  const manifest: unknown = JSON.parse(readFileSync(new URL('package.json', packageRoot()), 'utf8'));
   return typeof manifest === 'object' && manifest !== null && 'version' in manifest
     ? String(manifest.version)
     : '';

@@ -1,13 +1,13 @@
 /** Type-checks a user's file in a child process while it is being bundled. */
 import { fileURLToPath } from 'node:url';
 import { relative } from 'node:path';
-import { IsobarError, packageEntry, PACKAGE_ROOT } from '../../base/index.js';
+import { IsobarError, packageEntry, packageRoot } from '../../base/index.js';
 import { resolveEntry } from './bundle.js';
 import type { CheckReport, TypeFault } from './check-types.js';
 import { runChild } from './child.js';
 
 const CHECK_ENTRY = packageEntry('engines/submission/type-check-main');
-const ISOBAR_DECLARATIONS = fileURLToPath(new URL('dist/index.d.ts', PACKAGE_ROOT));
+const ISOBAR_DECLARATIONS = fileURLToPath(new URL('dist/index.d.ts', packageRoot()));
 const MAX_FAULTS = 20;
 /** A check takes seconds; one that takes longer than this hangs. */
 const CHECK_TIMEOUT_MS = 300_000;
