@@ -22,14 +22,19 @@ export async function* generated(
 ): AsyncGenerator<VectorCase> {
   const words = ['generate', '--kind', kind, '--seed', String(seed), '--count', String(count)];
   const child = spawn(join(directory, 'run.sh'), words, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const lines = createInterface({ input: child.stdout });
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = (errors + text).slice(-4000)));
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject);
+  const ended = new Promise<number | null>((resolve) => {
+    child.on('error', ({ message }) => {
+      errors += message;
+      lines.close();
+      resolve(null);
+    });
     child.on('close', resolve);
   });
   try {
-    for await (const line of createInterface({ input: child.stdout })) {
+    for await (const line of lines) {
       const text = line.trim().replace(/,$/, '');
       if (!text.startsWith('{')) continue;
       const read = parseCases('', `[${text}]`);

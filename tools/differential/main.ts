@@ -1,6 +1,6 @@
 /**
  * `npm run -s differential -- KIND --peer DIR`: random cases to Storm's or Flink's own scheduler classes behind a line protocol and to
- * this one. The peer runs each case under several renamings; only what is the same in all of them is compared. Exit code 0 only if all agree.
+ * this one. The peer runs each case under several renamings; only what is the same in all of them is compared.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -42,7 +42,9 @@ const USAGE = `npm run -s differential -- KIND --peer DIRECTORY [options]
   --seed N           of the cases (1)
   --variants N       runs of each drawn case under other names: many show what hash order decides (40)
   --save FILE        writes the cases that disagree there, as vectors
-  --help             this text`;
+  --help             this text
+
+  Exit code 0: all agree; 1: not all; 2: the command line says something else; 3: the peer cannot be used.`;
 
 interface Options {
   readonly kind: string;
@@ -211,9 +213,16 @@ async function run(words: readonly string[]): Promise<number> {
     console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
     return 2;
   }
-  if (options !== 'help') return main(options);
-  console.log(USAGE);
-  return 0;
+  if (options === 'help') {
+    console.log(USAGE);
+    return 0;
+  }
+  try {
+    return await main(options);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return 3;
+  }
 }
 
 process.exitCode = await run(process.argv.slice(2));
