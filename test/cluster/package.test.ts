@@ -149,6 +149,32 @@ describe('beside a file of a user, the installed command', () => {
     expect(code).toBe(1);
   });
 
+  it('gives the file the very isobar that its worker runs', async () => {
+    writeFileSync(
+      join(folder, 'one-copy.ts'),
+      `import { bolt, IsobarError, spout, t, topology } from 'isobar';
+const numbers = spout({ emits: { n: t.int32 }, *read() { yield { row: { n: 1 }, position: 1 }; } });
+const provoke = bolt({
+  takes: { n: t.int32 },
+  emits: { n: t.int32 },
+  process(_row, out) {
+    try {
+      out.emit({ n: 'no number' } as never);
+    } catch (error) {
+      console.log('thrown by the worker:', error instanceof IsobarError);
+    }
+  },
+});
+export default topology('one-copy', (b) => {
+  b.bolt('provoke', provoke).shuffle(b.spout('numbers', numbers));
+});
+`,
+    );
+    const { code, stdout, stderr } = await isobar('run', 'one-copy.ts');
+    expect(stdout, stderr).toContain('thrown by the worker: true');
+    expect(code).toBe(0);
+  });
+
   it('reports a type error with file and line, and runs nothing', async () => {
     const text = readFileSync(join(ROOT, 'examples/readme/app.ts'), 'utf8').replace("['word']", "['wrd']");
     writeFileSync(join(folder, 'typo.ts'), text);
