@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type * as Api from '../build/api/index.js';
-import { kill, NAMES } from './cluster.js';
+import { CLI, kill, NAMES } from './cluster.js';
 import { findProcesses } from './processes.js';
 import { createRandom } from './random.js';
 import type { RoundResult } from './round.js';
@@ -34,7 +34,6 @@ export interface BalanceResult extends RoundResult {
   readonly longestGapMs: number | null;
 }
 
-const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const APP = fileURLToPath(new URL('../../faults/balance-app.ts', import.meta.url));
 const COUNTS = [
   [2, 4, 6],

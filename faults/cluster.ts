@@ -9,7 +9,8 @@ import { findProcesses, listeningSockets, pidsOf } from './processes.js';
 
 /** Its supervisors. */
 export const NAMES = ['a', 'b', 'c'] as const;
-const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+/** The command, as it gets installed. */
+export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const GONE_MS = 10_000;
 
 interface Daemons {

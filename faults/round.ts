@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CLI } from './cluster.js';
 import type { MoveFigures } from './rebalance-round.js';
 import { findProcesses, listeningSockets, pidsOf } from './processes.js';
 import { createRandom } from './random.js';
@@ -39,7 +40,6 @@ export interface RoundResult {
   readonly problem: string | null;
 }
 
-const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const APP = fileURLToPath(new URL('../../faults/app.ts', import.meta.url));
 const WINDOW_MS = 200;
 const ROUND_TIMEOUT_MS = 120_000;

@@ -45,6 +45,6 @@ if (!home?.startsWith('dist/chunks/'))
 const declarations = built.filter((file) => file.endsWith('.d.ts'));
 for (const file of declarations) cpSync(`${root}build/${file}`, `${root}dist/${file}`);
 
-// What an earlier build has left goes last: a cluster that runs from here may load the rest of its code.
+// What only an earlier build had goes last, so that what both have is there all the time.
 const wanted = new Set([...Object.keys(metafile.outputs), ...declarations.map((file) => `dist/${file}`)]);
 for (const file of filesIn('dist')) if (!wanted.has(`dist/${file}`)) rmSync(`${root}dist/${file}`);

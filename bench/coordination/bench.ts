@@ -18,12 +18,11 @@ import type * as DaemonModule from '../../build/engines/daemons/daemon.js';
 import type * as NimbusDaemon from '../../build/engines/daemons/nimbus-daemon.js';
 import type * as SupervisorDaemon from '../../build/engines/daemons/supervisor-daemon.js';
 import type * as Dev from '../../build/engines/dev/dev-directory.js';
-import { loadBuilt } from '../load-built.js';
+import { CLI, loadBuilt } from '../load-built.js';
 import type { BenchOptions } from '../options.js';
 import { type Report, summarize } from '../report.js';
 
 const APP = fileURLToPath(new URL('../../../bench/coordination/app.ts', import.meta.url));
-const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 /** Executors, and tasks of each. */
 const SIZES = [
   [10, 1],

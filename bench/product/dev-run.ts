@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { killProcess, within } from '../child.js';
+import { CLI } from '../load-built.js';
 import { processesMarked } from '../machine.js';
 
 const MARK = 'ISOBAR_BENCH_RUN';
@@ -18,13 +18,12 @@ export class DevRun {
   /** Everything of the cluster is below it, and whatever the bench puts there. */
   readonly root = mkdtempSync(join(tmpdir(), 'isobar-bench-'));
   readonly directory = join(this.root, 'dev');
-  readonly #cli = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
   readonly #environment: Readonly<Record<string, string>>;
   readonly #mark = randomUUID();
 
   /** @param environment what the command that starts the daemons passes on to them and to workers. */
   constructor(environment: (root: string) => Readonly<Record<string, string>>) {
-    if (!existsSync(this.#cli)) throw new Error(`${this.#cli} is missing. Build the package first.`);
+    if (!existsSync(CLI)) throw new Error(`${CLI} is missing. Build the package first.`);
     this.#environment = environment(this.root);
   }
 
@@ -35,7 +34,7 @@ export class DevRun {
 
   /** Runs a command with --json to its end and returns its last line. Rejects when it fails. */
   async ask(...words: readonly string[]): Promise<unknown> {
-    const all = [this.#cli, ...words, '--json', '--directory', this.directory];
+    const all = [CLI, ...words, '--json', '--directory', this.directory];
     const child = spawn(process.execPath, all, {
       env: { ...process.env, ...this.#environment, [MARK]: this.#mark },
       stdio: ['ignore', 'pipe', 'pipe'],

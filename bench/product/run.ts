@@ -6,9 +6,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
 import { killProcess, within } from '../child.js';
+import { CLI } from '../load-built.js';
 import { processesMarked } from '../machine.js';
 
 const MARK = 'ISOBAR_BENCH_RUN';
@@ -33,14 +33,13 @@ export class ProductRun {
   #hasClosed = false;
 
   constructor(options: RunOptions) {
-    const cli = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
     const app = resolve(options.app);
-    for (const path of [cli, app]) {
+    for (const path of [CLI, app]) {
       if (!existsSync(path))
         throw new Error(`${path} is missing. Build the package and run the bench from its root.`);
     }
     this.startedMs = Date.now();
-    this.#child = spawn(process.execPath, [cli, 'run', app, '--json', ...options.arguments], {
+    this.#child = spawn(process.execPath, [CLI, 'run', app, '--json', ...options.arguments], {
       env: { ...process.env, ...options.environment, [MARK]: this.#mark },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -1,6 +1,7 @@
 /** What Nimbus answers who asks how things are, from what it knows; nothing is decided or written. */
 import { type Clock, IsobarError, type Settings } from '../base/index.js';
 import type { DesiredState, FoldedHeartbeat } from '../coordination/index.js';
+import { compareText } from '../scheduling/index.js';
 import type { ClusterView, Report } from './cluster-view.js';
 import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
 import type { EventDesk } from './events/event-desk.js';
@@ -46,7 +47,7 @@ export class ClusterAnswers {
   status(): ClusterStatus {
     const { nimbusId, view, clock } = this.#options;
     const wallMs = clock.wallMs();
-    const current = this.currentHeartbeats();
+    const current = this.#currentHeartbeats();
     return {
       atMs: wallMs,
       nimbusId,
@@ -86,7 +87,7 @@ export class ClusterAnswers {
     return {
       summary: topologySummary(known, this.#currentReportsOf(known.id), now),
       desired: known.record.desired ?? null,
-      status: topologyStatus(known.facts(), this.currentHeartbeats(), now.wallMs),
+      status: topologyStatus(known.facts(), this.#currentHeartbeats(), now.wallMs),
       events: events.lastOf(known.id),
     };
   }
@@ -116,7 +117,7 @@ export class ClusterAnswers {
   }
 
   /** Without the last words of machines that are gone. */
-  currentHeartbeats(): readonly FoldedHeartbeat[] {
+  #currentHeartbeats(): readonly FoldedHeartbeat[] {
     return this.#options.view.heartbeats.filter(({ supervisorId }) => !this.#options.isGone(supervisorId));
   }
 
@@ -125,8 +126,4 @@ export class ClusterAnswers {
       .reportsOf(topologyId)
       .filter(({ supervisorId }) => !this.#options.isGone(supervisorId));
   }
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

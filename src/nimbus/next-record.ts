@@ -13,8 +13,8 @@ import { lifeTimer, transition } from './status-machine.js';
 export interface Surroundings {
   /** Of all supervisors that have reported. */
   readonly heartbeats: readonly FoldedHeartbeat[];
-  /** Of those whose machines are there. */
-  readonly currentHeartbeats: readonly FoldedHeartbeat[];
+  /** Has the machine of this supervisor gone? What it said last of rows does not hold any more then. */
+  readonly isGone: (supervisorId: string) => boolean;
   /** Nimbus's own time, ms. */
   readonly nowMs: number;
   /** Of the clock, for timers that outlive this process. */
@@ -30,7 +30,7 @@ export interface NextRecord {
 
 export function nextRecord(
   known: KnownTopology,
-  { heartbeats, currentHeartbeats, nowMs, moment }: Surroundings,
+  { heartbeats, isGone, nowMs, moment }: Surroundings,
 ): NextRecord {
   const { record, loaded } = known;
   const since = (phase: TopologyPhase): TopologyRecord => ({
@@ -60,7 +60,7 @@ export function nextRecord(
     description: loaded.description,
     plan: loaded.plan,
     assignment: known.assignment,
-    heartbeats: currentHeartbeats,
+    heartbeats: heartbeats.filter(({ supervisorId }) => !isGone(supervisorId)),
     isAtRest: known.isAtRest,
     nowMs,
     drainTimeoutMs,

@@ -544,7 +544,7 @@ class RunningNimbus implements Nimbus {
   #nextRecord(known: KnownTopology): KnownTopology['record'] | undefined {
     const { record, lookAgainMs } = nextRecord(known, {
       heartbeats: this.#view.heartbeats,
-      currentHeartbeats: this.#answers.currentHeartbeats(),
+      isGone: (supervisorId) => this.#rounds.isGone(supervisorId),
       nowMs: this.#nowMs(),
       moment: this.#options.clock.moment(),
     });

@@ -134,6 +134,7 @@ export {
   simpleMatcher,
   tasksBalancedMatcher,
 } from './slot-matching/index.js';
+export { compareText } from './order.js';
 export type { SlotPoolAction, SlotPoolEvent } from './slot-pool/index.js';
 export {
   emptySlotPool,

@@ -27,8 +27,6 @@ export interface StrategyThreadOptions {
   /** For one answer, ms. */
   readonly deadlineMs: number;
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
-  /** The thread's module; not given: the one beside this. */
-  readonly entry?: URL | undefined;
 }
 
 /** Deadlines for which an installed strategy rests that has missed one. */
@@ -127,11 +125,11 @@ export class StrategyThread {
   }
 
   #start(): RunningThread {
-    const { source, entry = packageEntry('nimbus/deciding/strategy-main') } = this.#options;
+    const { source } = this.#options;
     const { port1: port, port2: theirs } = new MessageChannel();
     const answered = new SharedArrayBuffer(4);
     const start: StrategyThreadStart = { source, port: theirs, answered };
-    const thread = new Thread(entry, {
+    const thread = new Thread(packageEntry('nimbus/deciding/strategy-main'), {
       workerData: start,
       transferList: [theirs],
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
