@@ -9,6 +9,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -118,6 +119,22 @@ describe('the package', () => {
     expect(unwanted).toEqual([]);
     expect(packed.size).toBeLessThan(MAX_PACKED_BYTES);
     expect(packed.unpackedSize).toBeLessThan(MAX_UNPACKED_BYTES);
+  });
+
+  it('names the licence of each package whose code it holds', () => {
+    const dist = join(folder, 'node_modules/isobar/dist');
+    const scripts = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((path) =>
+      path.endsWith('.js'),
+    );
+    const packages = scripts.flatMap((path) =>
+      [
+        ...readFileSync(join(dist, path), 'utf8').matchAll(/^\s*\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm),
+      ].map(([, name]) => name),
+    );
+    expect(packages).toContain('pino');
+    const licences = readFileSync(join(dist, 'licences.txt'), 'utf8');
+    const named = [...licences.matchAll(/^(\S+) \d+\.\d+\.\d+ \((MIT|ISC)\)$/gm)].map(([, name]) => name);
+    expect(named).toEqual([...new Set(packages)].sort());
   });
 
   it('has a command that can be executed and tells its version', async () => {
