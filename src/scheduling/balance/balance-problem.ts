@@ -25,7 +25,10 @@ export interface Spread {
 
 export function machineLoads({ fixedLoads, loads }: BalanceProblem, assigned: Assigned): Float64Array {
   const result = Float64Array.from(fixedLoads);
-  for (const [group, machine] of assigned.entries()) if (machine >= 0) result[machine]! += loads[group]!;
+  for (let group = 0; group < assigned.length; group++) {
+    const machine = assigned[group]!;
+    if (machine >= 0) result[machine]! += loads[group]!;
+  }
   return result;
 }
 

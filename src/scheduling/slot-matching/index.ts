@@ -1,5 +1,8 @@
 export { adaptiveMatches } from './adaptive-matchers.js';
 export { chooseFreeSlots } from './free-slot-choice.js';
+export { heaviestFirst } from './heaviest-first.js';
+export { leastLoaded } from './least-loaded.js';
+export { LoadHeap } from './load-heap.js';
 export type { MachineChoice } from './machine-choice.js';
 export { chooseMachines } from './machine-choice.js';
 export type { MachineLoads, MatchableSlot, SlotMatch, SlotMatcher, SlotRequest } from './matching-problem.js';
@@ -8,5 +11,3 @@ export { preferredMatcher } from './preferred-matcher.js';
 export { preMapping } from './pre-mapping.js';
 export { simpleMatcher } from './simple-matcher.js';
 export { tasksBalancedMatcher } from './tasks-balanced-matcher.js';
-export { LoadHeap } from './load-heap.js';
-export { heaviestFirst } from './tasks-balanced-matcher.js';

@@ -16,12 +16,16 @@ export class LoadHeap {
   readonly #heap: number[] = [];
   /** By thing: where it stands; -1: not in this heap. */
   readonly #place: Int32Array;
-  readonly #keys: LoadKeys;
+  readonly #loads: Float64Array;
+  readonly #ownerOf: Int32Array;
+  readonly #ties: Float64Array;
 
   /** `places`: an array of -1, by thing, that heaps without common things may share. */
-  constructor(keys: LoadKeys, places?: Int32Array) {
-    this.#keys = keys;
-    this.#place = places ?? new Int32Array(keys.ties.length).fill(-1);
+  constructor({ loads, ownerOf, ties }: LoadKeys, places?: Int32Array) {
+    this.#loads = loads;
+    this.#ownerOf = ownerOf ?? numbersTo(ties.length);
+    this.#ties = ties;
+    this.#place = places ?? new Int32Array(ties.length).fill(-1);
   }
 
   get size(): number {
@@ -30,7 +34,7 @@ export class LoadHeap {
 
   /** The thing with the least load; -1: none. */
   get first(): number {
-    return this.#heap[0] ?? -1;
+    return this.#heap.length > 0 ? this.#heap[0]! : -1;
   }
 
   add(thing: number): void {
@@ -42,8 +46,17 @@ export class LoadHeap {
   changed(thing: number): void {
     const place = this.#place[thing]!;
     if (place < 0) return;
-    this.#up(thing, place);
-    this.#down(thing, this.#place[thing]!);
+    if (!this.#up(thing, place)) this.#down(thing, place);
+  }
+
+  /** To be called after the load of the first one has grown. */
+  grown(): void {
+    this.#down(this.#heap[0]!, 0);
+  }
+
+  /** Takes the first one out. */
+  shift(): void {
+    this.remove(this.#heap[0]!);
   }
 
   remove(thing: number): void {
@@ -52,8 +65,7 @@ export class LoadHeap {
     this.#place[thing] = -1;
     const last = this.#heap.pop()!;
     if (last === thing) return;
-    this.#up(last, place);
-    this.#down(last, this.#place[last]!);
+    if (!this.#up(last, place)) this.#down(last, place);
   }
 
   /** The `count` least ones in order. Cost: O(count²), for small counts. */
@@ -75,13 +87,12 @@ export class LoadHeap {
   }
 
   #isBefore(a: number, b: number): boolean {
-    const { loads, ownerOf, ties } = this.#keys;
-    const difference =
-      ownerOf === undefined ? loads[a]! - loads[b]! : loads[ownerOf[a]!]! - loads[ownerOf[b]!]!;
-    return difference === 0 ? ties[a]! < ties[b]! : difference < 0;
+    const difference = this.#loads[this.#ownerOf[a]!]! - this.#loads[this.#ownerOf[b]!]!;
+    return difference === 0 ? this.#ties[a]! < this.#ties[b]! : difference < 0;
   }
 
-  #up(thing: number, from: number): void {
+  /** Puts the thing at `from` or above; true: above. */
+  #up(thing: number, from: number): boolean {
     let place = from;
     while (place > 0) {
       const parent = (place - 1) >> 1;
@@ -91,18 +102,33 @@ export class LoadHeap {
       place = parent;
     }
     this.#set(thing, place);
+    return place < from;
   }
 
+  /** Puts the thing at `from` or below. A machine that got something sinks: most of the work of matching is here. */
   #down(thing: number, from: number): void {
+    const heap = this.#heap;
+    const loads = this.#loads;
+    const ownerOf = this.#ownerOf;
+    const ties = this.#ties;
+    const size = heap.length;
+    const load = loads[ownerOf[thing]!]!;
+    const tie = ties[thing]!;
     let place = from;
-    const size = this.#heap.length;
-    for (;;) {
-      let child = 2 * place + 1;
-      if (child >= size) break;
-      if (child + 1 < size && this.#isBefore(this.#heap[child + 1]!, this.#heap[child]!)) child++;
-      const other = this.#heap[child]!;
-      if (!this.#isBefore(other, thing)) break;
-      this.#set(other, place);
+    for (let child = 2 * place + 1; child < size; child = 2 * place + 1) {
+      let least = heap[child]!;
+      let leastLoad = loads[ownerOf[least]!]!;
+      if (child + 1 < size) {
+        const right = heap[child + 1]!;
+        const rightLoad = loads[ownerOf[right]!]!;
+        if (rightLoad < leastLoad || (rightLoad === leastLoad && ties[right]! < ties[least]!)) {
+          child++;
+          least = right;
+          leastLoad = rightLoad;
+        }
+      }
+      if (leastLoad > load || (leastLoad === load && ties[least]! >= tie)) break;
+      this.#set(least, place);
       place = child;
     }
     this.#set(thing, place);
@@ -112,4 +138,11 @@ export class LoadHeap {
     this.#heap[place] = thing;
     this.#place[thing] = place;
   }
+}
+
+/** 0 to `count` - 1. */
+export function numbersTo(count: number): Int32Array {
+  const numbers = new Int32Array(count);
+  for (let index = 0; index < count; index++) numbers[index] = index;
+  return numbers;
 }

@@ -13,13 +13,18 @@ export interface PreMapping {
   readonly flexible: Map<string, number>;
 }
 
+/** A slot or a request. */
+interface Profiled {
+  readonly profile: string;
+}
+
 const UNFULFILLED: PreMapping = { isFulfilled: false, base: new Map(), flexible: new Map() };
 
 /** Concrete requests take equal slots, then slots that fit anything; the others take what is left, first seen first. */
-export function preMapping(slotProfiles: readonly string[], requestProfiles: readonly string[]): PreMapping {
-  if (requestProfiles.length === 0 || slotProfiles.length < requestProfiles.length) return UNFULFILLED;
-  const free = counted(slotProfiles);
-  const open = counted(requestProfiles);
+export function preMapping(slots: readonly Profiled[], requests: readonly Profiled[]): PreMapping {
+  if (requests.length === 0 || slots.length < requests.length) return UNFULFILLED;
+  const free = counted(slots);
+  const open = counted(requests);
   const base = new Map<string, Map<string, number>>();
   const take = (request: string, slot: string): void => {
     const wanted = open.get(request) ?? 0;
@@ -39,8 +44,13 @@ export function preMapping(slotProfiles: readonly string[], requestProfiles: rea
   return { isFulfilled: true, base, flexible: free };
 }
 
-function counted(profiles: readonly string[]): Map<string, number> {
+function counted(list: readonly Profiled[]): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const profile of profiles) counts.set(profile, (counts.get(profile) ?? 0) + 1);
+  // Equal ones mostly follow each other: counted in runs.
+  for (let start = 0, end = 0; start < list.length; start = end) {
+    const { profile } = list[start]!;
+    while (end < list.length && list[end]!.profile === profile) end++;
+    counts.set(profile, (counts.get(profile) ?? 0) + end - start);
+  }
   return counts;
 }

@@ -2,6 +2,7 @@
  * Free slots in bins, one for each pair of machine and profile, with numbers for everything in the order of first
  * listing. The number of bins is at most that of slots, whatever the profiles are.
  */
+import { ANY_PROFILE, type MatchableSlot } from './matching-problem.js';
 
 export class SlotBins {
   /** By machine. */
@@ -19,10 +20,8 @@ export class SlotBins {
   /** By slot: the next one of its bin; -1: none. */
   readonly #next: Int32Array;
 
-  constructor(
-    slots: readonly { readonly machine: string; readonly profile: string }[],
-    loads: ReadonlyMap<string, number>,
-  ) {
+  /** `alike`: profiles do not count, each machine has one bin. */
+  constructor(slots: readonly MatchableSlot[], loads: ReadonlyMap<string, number>, alike = false) {
     const machines = new Map<string, number>();
     const profiles = new Map<string, number>();
     const bins = new Map<number, number>();
@@ -32,22 +31,37 @@ export class SlotBins {
     const lasts: number[] = [];
     const binsOf: number[][] = [];
     this.#next = new Int32Array(slots.length).fill(-1);
-    for (const [slot, { machine: machineId, profile: profileName }] of slots.entries()) {
-      const machine = numberOf(machines, machineId);
-      const profile = numberOf(profiles, profileName);
-      // At most 2^26 machines and profiles keep this exact.
-      const bin = numberOf(bins, machine * 0x4000000 + profile);
-      if (bin === machineOf.length) {
-        machineOf.push(machine);
-        profileOf.push(profile);
-        firsts.push(slot);
-        (binsOf[machine] ??= []).push(bin);
-      } else this.#next[lasts[bin]!] = slot;
+    // Slots of a machine mostly follow each other: names are looked up where they change.
+    let machineId: string | undefined;
+    let profileName: string | undefined;
+    let bin = -1;
+    for (let slot = 0; slot < slots.length; slot++) {
+      const { machine: ofMachine, profile: ofProfile } = slots[slot]!;
+      const named = alike ? ANY_PROFILE : ofProfile;
+      if (ofMachine !== machineId || named !== profileName) {
+        machineId = ofMachine;
+        profileName = named;
+        const machine = numberOf(machines, machineId);
+        const profile = numberOf(profiles, profileName);
+        // At most 2^26 machines and profiles keep this exact.
+        bin = numberOf(bins, machine * 0x4000000 + profile);
+        if (bin === machineOf.length) {
+          machineOf.push(machine);
+          profileOf.push(profile);
+          firsts.push(slot);
+          lasts.push(slot);
+          (binsOf[machine] ??= []).push(bin);
+          continue;
+        }
+      }
+      this.#next[lasts[bin]!] = slot;
       lasts[bin] = slot;
     }
     this.machines = [...machines.keys()];
     this.profiles = [...profiles.keys()];
-    this.loads = Float64Array.from(this.machines, (id) => loads.get(id) ?? 0);
+    this.loads = new Float64Array(this.machines.length);
+    for (let machine = 0; machine < this.machines.length; machine++)
+      this.loads[machine] = loads.get(this.machines[machine]!) ?? 0;
     this.machineOf = Int32Array.from(machineOf);
     this.profileOf = Int32Array.from(profileOf);
     this.firstSlots = Float64Array.from(firsts);
@@ -56,6 +70,15 @@ export class SlotBins {
 
   get size(): number {
     return this.machineOf.length;
+  }
+
+  /** By bin: its free slots. */
+  counts(): Int32Array {
+    const counts = new Int32Array(this.size);
+    for (let bin = 0; bin < counts.length; bin++)
+      for (let slot = this.firstSlots[bin]!; slot >= 0 && slot < Infinity; slot = this.#next[slot]!)
+        counts[bin]!++;
+    return counts;
   }
 
   /** Takes the first slot of a bin that has one. */

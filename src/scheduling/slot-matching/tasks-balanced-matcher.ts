@@ -2,8 +2,10 @@
  * The heaviest request first, each to the least loaded machine that has a slot for it (longest processing time first,
  * R. L. Graham 1969; Flink's tasks-balanced matcher without the defect of its heap). All or nothing.
  */
+import { dealOut, loadsOf } from './deal-out.js';
+import { heaviestFirst } from './heaviest-first.js';
 import { LoadHeap } from './load-heap.js';
-import { ANY_PROFILE, type SlotMatch, type SlotMatcher, UNKNOWN_PROFILE } from './matching-problem.js';
+import { profileFits, type SlotMatch, type SlotMatcher } from './matching-problem.js';
 import { preMapping, type PreMapping } from './pre-mapping.js';
 import { SlotBins } from './slot-bins.js';
 
@@ -15,15 +17,16 @@ interface ProfileBins {
 
 /**
  * Empty unless every request gets a slot. Equal loads of machines: the slot that is listed first.
- * Cost: O(R log R + R·P·log M) for R requests, M machines and P slot profiles; O(S) memory for S slots.
+ * Cost: O(S + R log R), and O(R·P·log M) for P > 1 slot profiles and M machines; O(S) memory for S slots.
  */
 export const tasksBalancedMatcher: SlotMatcher = (slots, requests, initialLoads) => {
-  const mapping = preMapping(
-    slots.map(({ profile }) => profile),
-    requests.map(({ profile }) => profile),
-  );
+  const mapping = preMapping(slots, requests);
   if (!mapping.isFulfilled) return [];
   const bins = new SlotBins(slots, initialLoads);
+  const requestLoads = loadsOf(requests);
+  const order = heaviestFirst(requestLoads);
+  // Slots of one profile suit all requests, since the mapping has one for each.
+  if (bins.profiles.length === 1) return dealOut(bins, order, requestLoads);
   const { loads, machineOf, profileOf, firstSlots, binsOf } = bins;
   const places = new Int32Array(bins.size).fill(-1);
   const keys = { loads, ownerOf: machineOf, ties: firstSlots };
@@ -31,11 +34,16 @@ export const tasksBalancedMatcher: SlotMatcher = (slots, requests, initialLoads)
     (profile): ProfileBins => ({ profile, heap: new LoadHeap(keys, places) }),
   );
   for (const [bin, profile] of profileOf.entries()) byProfile[profile]!.heap.add(bin);
-  const byName = new Map(byProfile.map((one) => [one.profile, one]));
+  const fittingOf = new Map<string, readonly ProfileBins[]>();
   const matches: SlotMatch[] = [];
-  for (const request of heaviestFirst(Float64Array.from(requests, ({ load }) => load))) {
+  for (const request of order) {
     const { profile, load } = requests[request]!;
-    const chosen = leastLoaded(candidates(profile, byProfile, byName), profile, mapping, bins);
+    let fitting = fittingOf.get(profile);
+    if (fitting === undefined) {
+      fitting = byProfile.filter((one) => profileFits(one.profile, profile));
+      fittingOf.set(profile, fitting);
+    }
+    const chosen = leastLoadedProfile(fitting, profile, mapping, bins);
     // Never: the pre-mapping keeps a slot for each request.
     if (chosen === undefined) return [];
     const bin = chosen.heap.first;
@@ -50,29 +58,8 @@ export const tasksBalancedMatcher: SlotMatcher = (slots, requests, initialLoads)
   return matches;
 };
 
-/** Numbers of the loads, the heaviest first, as listed among equals. */
-export function heaviestFirst(loads: Float64Array): Int32Array {
-  const order = new Int32Array(loads.length);
-  let isInOrder = true;
-  for (let index = 0; index < order.length; index++) {
-    order[index] = index;
-    isInOrder &&= index === 0 || loads[index - 1]! >= loads[index]!;
-  }
-  return isInOrder ? order : order.sort((a, b) => loads[b]! - loads[a]! || a - b);
-}
-
-/** Slot profiles that fit a request profile. */
-function candidates(
-  request: string,
-  byProfile: readonly ProfileBins[],
-  byName: ReadonlyMap<string, ProfileBins>,
-): readonly ProfileBins[] {
-  if (request === UNKNOWN_PROFILE) return byProfile;
-  return [byName.get(request), byName.get(ANY_PROFILE)].filter((one) => one !== undefined);
-}
-
 /** Among the profiles that the pre-mapping leaves to this request: the one with the least loaded machine. */
-function leastLoaded(
+function leastLoadedProfile(
   fitting: readonly ProfileBins[],
   request: string,
   { base, flexible }: PreMapping,

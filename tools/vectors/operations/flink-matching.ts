@@ -160,7 +160,10 @@ export function runPreMapping({ input }: VectorCase): Facts {
   const { slotProfiles, requestProfiles } = z
     .object({ slotProfiles: z.array(z.string()), requestProfiles: z.array(z.string()) })
     .parse(input);
-  const { isFulfilled, base, flexible } = preMapping(slotProfiles, requestProfiles);
+  const { isFulfilled, base, flexible } = preMapping(
+    slotProfiles.map((profile) => ({ profile })),
+    requestProfiles.map((profile) => ({ profile })),
+  );
   return {
     fulfilled: exact(isFulfilled),
     base: {
