@@ -5,6 +5,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { threadId } from 'node:worker_threads';
 import { bolt, spout, t, topology } from 'isobar';
 
 const [sources = 2, maps = 4, sinks = 6] = (process.env['BALANCE_COUNTS'] ?? '2,4,6').split(',').map(Number);
@@ -28,17 +29,15 @@ const map = bolt({
   },
 });
 
+/** One for all sinks of a thread. */
+let file: number | undefined;
+
 /** Every row is on disk before it is acked, so that whether rows flow can be seen from outside at any moment. */
 const sink = bolt({
   takes: { n: t.int32 },
-  movable: true,
-  prepare({ task, generation }) {
-    const file = openSync(join(process.env['FAULTS_DIRECTORY'] ?? '.', `sink-${task}-${generation}`), 'a');
-    return {
-      process({ n }) {
-        writeSync(file, `${String(n).padStart(8, '0')}\n`);
-      },
-    };
+  process({ n }) {
+    file ??= openSync(join(process.env['FAULTS_DIRECTORY'] ?? '.', `sink-${process.pid}-${threadId}`), 'a');
+    writeSync(file, `${String(n).padStart(8, '0')}\n`);
   },
 });
 

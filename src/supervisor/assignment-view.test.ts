@@ -53,13 +53,22 @@ class Setting {
   place(
     id: string,
     port: number,
-    parts: { supervisor?: string; startedMs?: number; ended?: boolean } = {},
+    parts: {
+      supervisor?: string;
+      startedMs?: number;
+      ended?: boolean;
+      executors?: Assignment['slots'][number]['executors'];
+      target?: Assignment['slots'][number]['executors'];
+    } = {},
   ): void {
-    const { supervisor = OWN, startedMs = 0, ended = false } = parts;
+    const { supervisor = OWN, startedMs = 0, ended = false, executors = [[1, 1]], target } = parts;
     const phase = { kind: ended ? 'finished' : 'active' };
     this.records.set(id, { id, name: id, phase } as unknown as TopologyRecord);
-    const slot = { supervisor, host: supervisor, port, executors: [[1, 1]] as const, startedMs };
-    this.assignments.set(id, { topologyId: id, version: 1, tasks: [], slots: [slot] });
+    const slot = { supervisor, host: supervisor, port, executors, startedMs };
+    const prepared = target && {
+      target: { slots: [{ ...slot, executors: target }], sinceMs: 0, losesState: false },
+    };
+    this.assignments.set(id, { topologyId: id, version: 1, tasks: [], slots: [slot], ...prepared });
   }
 
   /** What has been read since this was last asked. */
@@ -77,12 +86,12 @@ describe('AssignmentView', () => {
     expect(setting.view.desired(1)).toEqual({ kind: 'unknown' });
     setting.view.start();
     expect(await setting.read()).toEqual(['all', 'all']);
-    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a' });
+    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a', hasTasks: true });
     setting.place('c', 2);
     setting.tell(['c']);
     expect(await setting.read()).toEqual(['c', 'c']);
-    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'c' });
-    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a' });
+    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'c', hasTasks: true });
+    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a', hasTasks: true });
     setting.records.delete('a');
     setting.tell(['a']);
     expect(await setting.read()).toEqual(['a', 'a']);
@@ -114,11 +123,25 @@ describe('AssignmentView', () => {
     setting.place('b', 2);
     setting.tell(['b']);
     await setting.read();
-    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a' });
+    expect(setting.view.desired(1)).toEqual({ kind: 'worker', topologyId: 'a', hasTasks: true });
     setting.isAway = false;
     setting.clock.advance(200);
     expect(await setting.read()).toEqual(['b', 'b']);
-    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'b' });
+    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'b', hasTasks: true });
+  });
+
+  it('tells a slot that is to have tasks, now or soon, from one that is kept for what its worker has to say', async () => {
+    const setting = new Setting();
+    setting.place('a', 1, { executors: [] });
+    setting.place('b', 2, { executors: [], target: [[3, 4]] });
+    setting.place('c', 3, { executors: [], target: [] });
+    setting.view.start();
+    await setting.read();
+    expect([1, 2, 3].map((port) => setting.view.desired(port))).toEqual([
+      { kind: 'worker', topologyId: 'a', hasTasks: false },
+      { kind: 'worker', topologyId: 'b', hasTasks: true },
+      { kind: 'worker', topologyId: 'c', hasTasks: false },
+    ]);
   });
 
   it('wants no worker for what has ended, and of two topologies in one slot that of the later decision', async () => {
@@ -129,7 +152,7 @@ describe('AssignmentView', () => {
     setting.view.start();
     await setting.read();
     expect(setting.view.desired(1)).toEqual({ kind: 'none' });
-    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'b' });
+    expect(setting.view.desired(2)).toEqual({ kind: 'worker', topologyId: 'b', hasTasks: true });
     expect([setting.view.wantedWorkers, setting.view.topologies().length]).toEqual([1, 3]);
   });
 });

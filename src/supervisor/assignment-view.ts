@@ -15,6 +15,8 @@ import type { Desired } from './slot-plan.js';
 const REFRESH_MS = 30_000;
 const RETRY_MS = 200;
 
+type DesiredWorker = Extract<Desired, { kind: 'worker' }>;
+
 export interface AssignedTopology {
   readonly record: TopologyRecord;
   readonly assignment: Assignment;
@@ -32,7 +34,8 @@ export class AssignmentView {
   readonly #options: AssignmentViewOptions;
   readonly #stops: (StopWatching | CancelTimer)[] = [];
   #topologies: Map<string, AssignedTopology> | undefined;
-  #desired: ReadonlyMap<number, string> = new Map();
+  /** By port. */
+  #desired: ReadonlyMap<number, DesiredWorker> = new Map();
   #refreshing: Promise<void> | undefined;
   #stale: 'all' | Set<string> = new Set();
   #isClosed = false;
@@ -64,8 +67,7 @@ export class AssignmentView {
 
   desired(port: number): Desired {
     if (this.#topologies === undefined) return { kind: 'unknown' };
-    const topologyId = this.#desired.get(port);
-    return topologyId === undefined ? { kind: 'none' } : { kind: 'worker', topologyId };
+    return this.#desired.get(port) ?? { kind: 'none' };
   }
 
   /** A topology that has a slot here. */
@@ -150,22 +152,25 @@ export class AssignmentView {
     return topologies;
   }
 
-  /** Topology by port of this supervisor. */
-  #desiredOf(topologies: ReadonlyMap<string, AssignedTopology>): ReadonlyMap<number, string> {
+  /** By port of this supervisor. */
+  #desiredOf(topologies: ReadonlyMap<string, AssignedTopology>): ReadonlyMap<number, DesiredWorker> {
     const { supervisorId, logger } = this.#options;
-    const desired = new Map<number, string>();
+    const desired = new Map<number, DesiredWorker>();
     const since = new Map<number, number>();
     for (const { record, assignment } of topologies.values()) {
       if (isTerminal(record.phase)) continue;
-      for (const { supervisor, port, startedMs } of assignment.slots) {
+      const { slots, target } = assignment;
+      for (const { supervisor, port, startedMs, executors } of slots) {
         if (supervisor !== supervisorId) continue;
+        const prepared = target?.slots.find((slot) => slot.supervisor === supervisor && slot.port === port);
         const other = desired.get(port);
         if (other !== undefined) {
-          logger.error('slot.assigned-twice', { port, topologies: [other, record.id] });
+          logger.error('slot.assigned-twice', { port, topologies: [other.topologyId, record.id] });
           // A slot has one worker whatever is written: that of the later decision.
           if ((since.get(port) ?? 0) >= startedMs) continue;
         }
-        desired.set(port, record.id);
+        const hasTasks = executors.length + (prepared?.executors.length ?? 0) > 0;
+        desired.set(port, { kind: 'worker', topologyId: record.id, hasTasks });
         since.set(port, startedMs);
       }
     }

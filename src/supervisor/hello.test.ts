@@ -14,7 +14,7 @@ const HELD = { attempts: 1, failures: 0, worker: WORKER };
 const RUNNING: SlotState = { kind: 'running', sinceMs: 0, seenMs: 0, ...HELD };
 const STOPPING: SlotState = { kind: 'stopping', reason: 'assignment', killAtMs: 0, ...HELD };
 const TRYING = { attempts: 1, failures: 0, topologyId: 'words' };
-const WORDS: Desired = { kind: 'worker', topologyId: 'words' };
+const WORDS: Desired = { kind: 'worker', topologyId: 'words', hasTasks: true };
 const hello = (workerId: string, generation: number, topologyId = 'words') => ({
   workerId,
   generation,

@@ -18,7 +18,8 @@ import {
 
 const TUNING: WorkerTuning = { launchTimeoutMs: 1000, timeoutMs: 300, backoffMs: 10, backoffMaxMs: 80 };
 const LIMITS: SlotLimits = { stopTimeoutMs: 50, killRepeatMs: 20, healthyMs: 500, tuning: TUNING };
-const WORDS: Desired = { kind: 'worker', topologyId: 'words' };
+const WORDS: Desired = { kind: 'worker', topologyId: 'words', hasTasks: true };
+const WORDS_IDLE: Desired = { ...WORDS, hasTasks: false };
 const NONE: Desired = { kind: 'none' };
 const UNKNOWN: Desired = { kind: 'unknown' };
 
@@ -77,7 +78,7 @@ describe('planSlot', () => {
   });
 
   it('gives up localising as soon as the assignment changes, and localises the other topology', () => {
-    const driver = new Driver().tick().wish({ kind: 'worker', topologyId: 'other' });
+    const driver = new Driver().tick().wish({ kind: 'worker', topologyId: 'other', hasTasks: true });
     expect(driver.kinds).toEqual(['cancel-localise', 'localise']);
     expect(topologyOf(driver.state)).toBe('other');
     expect(driver.send({ kind: 'localised', attempt: 1 }).actions).toEqual([]);
@@ -92,7 +93,9 @@ describe('planSlot', () => {
   });
 
   it('stops a worker whose topology left, and reuses the slot only once it is gone', () => {
-    const driver = new Driver().run(workerNamed('w1')).wish({ kind: 'worker', topologyId: 'other' });
+    const driver = new Driver()
+      .run(workerNamed('w1'))
+      .wish({ kind: 'worker', topologyId: 'other', hasTasks: true });
     expect(driver.kinds).toEqual(['stop']);
     driver.later(49);
     expect(driver.actions).toEqual([]);
@@ -286,16 +289,17 @@ class World {
         this.desired = NONE;
         return this.send({ kind: 'tick' });
       case 1:
-        this.desired = WORDS;
+        this.desired = choice % 5 === 0 ? WORDS_IDLE : WORDS;
         return this.send({ kind: 'tick' });
       case 2:
-        this.desired = { kind: 'worker', topologyId: 'other' };
+        this.desired = { kind: 'worker', topologyId: 'other', hasTasks: true };
         return this.send({ kind: 'tick' });
       case 3:
       case 4:
         return this.deliver();
       case 5:
         if (worker !== undefined && this.alive.has(worker.workerId)) {
+          this.send({ kind: 'welcomed', workerId: worker.workerId });
           this.send({ kind: 'alive', workerId: worker.workerId });
         }
         return;
@@ -344,6 +348,35 @@ class World {
   }
 }
 
+describe('a slot that is to have no tasks', () => {
+  it('stops a worker that has said nothing yet, and starts none until tasks come', () => {
+    const driver = new Driver().launch(workerNamed('w1')).wish(WORDS_IDLE);
+    expect(driver.state).toMatchObject({ kind: 'stopping', reason: 'assignment' });
+    driver.send({ kind: 'gone', workerId: 'w1' });
+    expect(driver.state.kind).toBe('empty');
+    expect(driver.later(10_000).kinds).toEqual([]);
+    expect(driver.wish(WORDS).kinds).toEqual(['localise']);
+    expect(driver.wish(WORDS_IDLE).kinds).toEqual(['cancel-localise']);
+  });
+
+  it('keeps a worker that has been told of tasks, for what it still has to say', () => {
+    const driver = new Driver().launch(workerNamed('w1')).send({ kind: 'welcomed', workerId: 'w1' });
+    expect(driver.wish(WORDS_IDLE).state.kind).toBe('starting');
+    expect(new Driver().run(workerNamed('w1')).wish(WORDS_IDLE).state.kind).toBe('running');
+    const adopted = new Driver().wish(NONE).send({ kind: 'adopted', worker: workerNamed('w1') });
+    expect(adopted.kinds).toContain('stop');
+    const kept = new Driver().wish(WORDS_IDLE).send({ kind: 'adopted', worker: workerNamed('w1') });
+    expect(kept.state).toMatchObject({ kind: 'starting', isWelcomed: true });
+  });
+
+  it('does not start a worker again that has ended', () => {
+    const driver = new Driver().run(workerNamed('w1')).wish(WORDS_IDLE);
+    driver.send({ kind: 'gone', workerId: 'w1' });
+    expect(driver.state.kind).toBe('empty');
+    expect(driver.later(10_000).kinds).toEqual([]);
+  });
+});
+
 describe('any sequence of events', () => {
   const choices = fc.array(fc.nat({ max: 100_000 }), { maxLength: 120 });
 
@@ -377,6 +410,24 @@ describe('any sequence of events', () => {
         }
       }),
       { seed: 5, numRuns: 1000 },
+    );
+  });
+
+  it('never stops, for want of tasks, a worker that may have had some, and never starts one', () => {
+    fc.assert(
+      fc.property(choices, (steps) => {
+        const world = new World();
+        for (const step of steps) world.step(step);
+        const before = world.state;
+        world.desired = WORDS_IDLE;
+        world.send({ kind: 'tick' });
+        const mayHave = before.kind === 'running' || (before.kind === 'starting' && before.isWelcomed);
+        if (mayHave && topologyOf(before) === 'words') expect(world.state.kind).toBe(before.kind);
+        else expect(['empty', 'launching', 'stopping']).toContain(world.state.kind);
+        world.calm();
+        expect(['empty', 'running']).toContain(world.state.kind);
+      }),
+      { seed: 9, numRuns: 1000 },
     );
   });
 

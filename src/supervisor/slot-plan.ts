@@ -15,6 +15,7 @@
  * P2  A state with a worker is left only by `gone`, which the runner says after it has verified the process's end.
  * P3  Every wait ends when the assignment changes; the newest one wins, whatever was under way.
  * P4  While the assignment is unknown (coordinator away since the start), nothing is started and nothing stopped.
+ * P5  Where the assignment has no tasks, only a worker that may have had some is kept: it may still have something to say.
  */
 import type { ProcessIdentity } from '../base/index.js';
 
@@ -39,7 +40,8 @@ export interface SlotWorker {
 export type Desired =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none' }
-  | { readonly kind: 'worker'; readonly topologyId: string };
+  /** `hasTasks`: some are there or to come; else the slot is kept for what its worker has still to say. */
+  | { readonly kind: 'worker'; readonly topologyId: string; readonly hasTasks: boolean };
 
 /** Why a worker is being stopped; decides what follows once it is gone. */
 export type StopReason = 'assignment' | 'start-timeout' | 'run-timeout' | 'memory' | 'unusable';
@@ -62,7 +64,8 @@ export type SlotState =
   | ({ readonly kind: 'empty' } & Attempts)
   | ({ readonly kind: 'localising' } & Trying)
   | ({ readonly kind: 'launching' } & Trying)
-  | ({ readonly kind: 'starting'; readonly deadlineMs: number } & Holding)
+  /** `isWelcomed`: it has been told its assignment, so it may have tasks. */
+  | ({ readonly kind: 'starting'; readonly deadlineMs: number; readonly isWelcomed: boolean } & Holding)
   | ({ readonly kind: 'running'; readonly sinceMs: number; readonly seenMs: number } & Holding)
   | ({ readonly kind: 'stopping'; readonly reason: StopReason; readonly killAtMs: number } & Holding)
   | ({ readonly kind: 'backing-off'; readonly untilMs: number } & Trying)
@@ -77,6 +80,8 @@ export type SlotEvent =
   | { readonly kind: 'launch-failed'; readonly attempt: number }
   /** A running process claims, rightly, to be this slot's worker. */
   | { readonly kind: 'adopted'; readonly worker: SlotWorker }
+  /** The slot's worker has said hello and is being told its assignment. */
+  | { readonly kind: 'welcomed'; readonly workerId: string }
   /** A heartbeat. */
   | { readonly kind: 'alive'; readonly workerId: string }
   /** The worker says that this topology cannot run in any worker. */
@@ -214,12 +219,16 @@ function applyEvent(
         attempts: state.attempts,
         failures: state.failures,
         deadlineMs: nowMs + event.worker.tuning.launchTimeoutMs,
+        isWelcomed: false,
       });
     case 'launch-failed':
       if (state.kind !== 'launching' || state.attempts !== event.attempt) return state;
       return move(state, backOff(state, state.topologyId, state.failures + 1, limits.tuning, nowMs));
     case 'adopted':
       return adopt(state, event.worker, nowMs, actions);
+    case 'welcomed':
+      if (state.kind !== 'starting' || state.isWelcomed || !isWorker(state, event.workerId)) return state;
+      return { ...state, isWelcomed: true };
     case 'alive':
       return seen(state, event.workerId, nowMs);
     case 'unusable':
@@ -244,7 +253,8 @@ function adopt(state: SlotState, worker: SlotWorker, nowMs: number, actions: Slo
       if (state.kind === 'localising') actions.push({ kind: 'cancel-localise' });
       // It runs already, so the time-out of running workers is the fair one, not that of a launch.
       const deadlineMs = nowMs + worker.tuning.timeoutMs;
-      return move(state, { kind: 'starting', worker, attempts: state.attempts, failures: 0, deadlineMs });
+      const { attempts } = state;
+      return move(state, { kind: 'starting', worker, attempts, failures: 0, deadlineMs, isWelcomed: true });
     }
     case 'launching':
     case 'starting':
@@ -309,17 +319,18 @@ function settle(
 ): SlotState {
   const isOther =
     desired.kind !== 'unknown' && !(desired.kind === 'worker' && desired.topologyId === topologyOf(state));
+  const isIdle = desired.kind === 'worker' && !desired.hasTasks;
   switch (state.kind) {
     case 'empty':
-      return desired.kind === 'worker' ? localise(state, desired.topologyId, 0, actions) : state;
+      return desired.kind === 'worker' && !isIdle ? localise(state, desired.topologyId, 0, actions) : state;
     case 'localising':
-      if (!isOther) return state;
+      if (!isOther && !isIdle) return state;
       actions.push({ kind: 'cancel-localise' });
       return move(state, { kind: 'empty', attempts: state.attempts });
     case 'launching':
       return state;
     case 'starting':
-      if (isOther) return stop(state, 'assignment', nowMs, limits, actions);
+      if (isOther || (isIdle && !state.isWelcomed)) return stop(state, 'assignment', nowMs, limits, actions);
       return nowMs >= state.deadlineMs ? stop(state, 'start-timeout', nowMs, limits, actions) : state;
     case 'running':
       if (isOther) return stop(state, 'assignment', nowMs, limits, actions);
@@ -332,7 +343,7 @@ function settle(
       return move(state, { ...state, killAtMs: nowMs + limits.killRepeatMs });
     case 'backing-off':
     case 'unusable':
-      if (isOther) return move(state, { kind: 'empty', attempts: state.attempts });
+      if (isOther || isIdle) return move(state, { kind: 'empty', attempts: state.attempts });
       if (desired.kind === 'unknown' || nowMs < state.untilMs) return state;
       return localise(state, state.topologyId, state.failures, actions);
   }

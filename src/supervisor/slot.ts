@@ -151,6 +151,7 @@ export class Slot {
     this.#sentVersion = assignment.version;
     this.#sentPhase = JSON.stringify(phase);
     this.#sentHandovers = JSON.stringify(handovers);
+    if (this.worker !== undefined) this.#dispatch({ kind: 'welcomed', workerId: this.worker.workerId });
   }
 
   /** The end of a connection is, most often, the end of its process. */

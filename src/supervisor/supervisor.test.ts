@@ -152,7 +152,7 @@ async function assign(topologyId: string, ports: readonly number[]): Promise<voi
       supervisor: 's1',
       host: 'localhost',
       port,
-      executors: [],
+      executors: [[1, 1]],
       startedMs: version,
     })),
   });

@@ -46,6 +46,7 @@ const input = (stored: Assignment, more: Partial<MoveInput> = {}): MoveInput => 
   mayMove: true,
   losesState: false,
   isMovable: () => true,
+  isStateless: () => false,
   nowMs: 1000,
   prepareTimeoutMs: 500,
   ...more,
@@ -180,6 +181,25 @@ describe('a planned move', () => {
     expect(advanceMove(input(TWO, { desired: more, isMovable: unknown })).kind).toBe('none');
     const lost = written(input(TWO, { desired, isMovable, losesState: true }));
     expect(lost.assignment.moves?.map(({ tasks }) => tasks)).toEqual([[8, 10]]);
+  });
+
+  it('does not wait for new workers where what moves has no state and does not run yet', () => {
+    const desired = placed({
+      's1:1': executorsOf(TWO)['s1:1']!,
+      's1:2': [[4, 4]],
+      's2:1': [[8, 10]],
+    });
+    const starting = new Map([['s1:2', { ...ready([4]), isReady: false }]]);
+    const cut = written(input(TWO, { desired, slots: starting, isStateless: (task) => task > 4 })).assignment;
+    expect(cut.moves).toEqual([{ tasks: [8, 10], from: { supervisor: 's1', port: 2 }, move: 2 }]);
+    expect(executorsOf(cut)).toEqual(executorsOf(desired));
+    const others: Partial<MoveInput>[] = [
+      { slots: starting },
+      { slots: new Map([['s1:2', { ...ready([4, 9]), isReady: false }]]), isStateless: (task) => task > 4 },
+      { slots: starting, isStateless: (task) => task > 8 },
+    ];
+    for (const other of others)
+      expect(written(input(TWO, { desired, ...other })).assignment.target).toBeDefined();
   });
 
   it('does not begin while the topology ends, but places what has no place', () => {
@@ -317,7 +337,10 @@ class World {
   nowMs = 0;
   revision = 0;
 
-  constructor() {
+  readonly #stateless: ReadonlySet<number>;
+
+  constructor(stateless: readonly number[] = []) {
+    this.#stateless = new Set(stateless);
     this.stored = placed({
       's1:1': [
         [1, 1],
@@ -410,6 +433,7 @@ class World {
       mayMove: true,
       losesState: false,
       isMovable: () => true,
+      isStateless: (task) => this.#stateless.has(task),
       nowMs: this.nowMs,
       prepareTimeoutMs: 500,
     });
@@ -573,11 +597,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
+const stateless = fc.subarray(USER_TASKS.slice(2));
+
 describe('whatever happens in between', () => {
   it('no task lives twice, and in the end each lives where the assignment says', () => {
     fc.assert(
-      fc.property(fc.array(action, { maxLength: 150, size: 'max' }), (actions) => {
-        const world = new World();
+      fc.property(fc.array(action, { maxLength: 150, size: 'max' }), stateless, (actions, tasks) => {
+        const world = new World(tasks);
         for (const one of actions) world.do(one);
         world.finish();
         const places = slotOfTask(piecesOf(world.stored.slots));
@@ -593,14 +619,19 @@ describe('whatever happens in between', () => {
   it('without faults everything ends up where it was wanted last', () => {
     const calm = action.filter(({ kind }) => !['keep', 'fail', 'gone'].includes(kind));
     fc.assert(
-      fc.property(fc.array(calm, { maxLength: 100, size: 'max' }), fc.nat({ max: 4095 }), (actions, seed) => {
-        const world = new World();
-        for (const one of actions) world.do(one);
-        world.want(seed);
-        const wanted = slotOfTask(piecesOf(world.desired!.slots));
-        world.finish();
-        expect(slotOfTask(piecesOf(world.stored.slots))).toEqual(wanted);
-      }),
+      fc.property(
+        fc.array(calm, { maxLength: 100, size: 'max' }),
+        fc.nat({ max: 4095 }),
+        stateless,
+        (actions, seed, tasks) => {
+          const world = new World(tasks);
+          for (const one of actions) world.do(one);
+          world.want(seed);
+          const wanted = slotOfTask(piecesOf(world.desired!.slots));
+          world.finish();
+          expect(slotOfTask(piecesOf(world.stored.slots))).toEqual(wanted);
+        },
+      ),
       { seed: 20_265, numRuns: 200 },
     );
   });

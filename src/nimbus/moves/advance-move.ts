@@ -16,6 +16,8 @@
  *     may start a task that has been released at any moment.
  * M4  A slot is given up only when its worker has nothing more to say.
  * M5  Every step is decided from what is stored, so that any Nimbus can take the next one.
+ * M7  What has no state and does not run yet, or not any more, is not prepared for: nothing would go on meanwhile, and a worker
+ *     that has still to start where it is not wanted need not.
  */
 import { type ErrorRecord, IsobarError, toErrorRecord } from '../../base/index.js';
 import { handoverState, type Handover, type HandoverState } from '../../coordination/index.js';
@@ -63,6 +65,8 @@ export interface MoveInput {
   readonly losesState: boolean;
   /** Can a task move without losing what it knows? undefined: nobody has said yet; it stays until somebody does. */
   isMovable(task: number): boolean | undefined;
+  /** Has it nothing that could be lost? */
+  isStateless(task: number): boolean;
   readonly nowMs: number;
   readonly prepareTimeoutMs: number;
 }
@@ -138,7 +142,7 @@ function begin(input: MoveInput, desired: Assignment): MoveStep {
   }
   const target = slotsWith(pieces, new Set(), known, nowMs);
   const isReady = target.every((slot) => input.slots.get(keyOf(slot))?.isReady === true);
-  if (isReady)
+  if (isReady || doNotRun(input, moving))
     return cut(
       input,
       { slots: target, tasks: desired.tasks, revision, losesState: input.losesState },
@@ -159,6 +163,13 @@ function begin(input: MoveInput, desired: Assignment): MoveStep {
   };
   if (sameButVersion(assignment, stored)) return advancePreparing(input, assignment.target!);
   return { kind: 'write', assignment, events: [...events, { kind: 'prepared', tasks: countTasks(moving) }] };
+}
+
+/** None of these tasks takes rows where it is, and none has anything to lose (M7). */
+function doNotRun({ slots, isStateless }: MoveInput, moves: readonly TaskMove[]): boolean {
+  return moves.every(({ tasks, from }) =>
+    tasksOf(tasks).every((task) => isStateless(task) && slots.get(keyOf(from))?.running.has(task) !== true),
+  );
 }
 
 interface Stay {

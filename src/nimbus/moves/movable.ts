@@ -11,7 +11,12 @@ function canMove({
   stateful,
   movable,
 }: Pick<ComponentDescription, 'kind' | 'stateful' | 'movable'>): 'yes' | 'when-running' {
-  return movable || (kind === 'bolt' && !stateful) ? 'yes' : 'when-running';
+  return movable || isStateless({ kind, stateful }) ? 'yes' : 'when-running';
+}
+
+/** Whether its tasks have nothing that could be lost: neither state nor positions. */
+export function isStateless({ kind, stateful }: Pick<ComponentDescription, 'kind' | 'stateful'>): boolean {
+  return kind === 'bolt' && !stateful;
 }
 
 /** Whether a task can; undefined: nobody knows yet. What a task that is still starting reports is not known to itself. */

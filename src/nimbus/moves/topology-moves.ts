@@ -12,11 +12,12 @@ import {
   type TaskReport,
 } from '../../coordination/index.js';
 import type { Assignment, TopologyOutcome } from '../../scheduling/index.js';
+import type { ComponentDescription } from '../../topology/index.js';
 import type { BlobStore } from '../blob-store.js';
 import type { ClusterView } from '../cluster-view.js';
 import type { KnownTopology } from '../known-topology.js';
 import { advanceMove, isSettled, type MoveEvent, type MoveStep, type SlotFacts } from './advance-move.js';
-import { canTaskMove } from './movable.js';
+import { canTaskMove, isStateless } from './movable.js';
 import { componentOf, keyOf, tasksLeftBehind, tasksOf, type SlotKey } from './pieces.js';
 
 /** Who writes handovers for machines that are gone. */
@@ -127,7 +128,10 @@ export class TopologyMoves {
     const { record, loaded } = known;
     const { kind } = record.phase;
     let reports: ReadonlyMap<number, TaskReport> | undefined;
-    const description = loaded?.description;
+    const componentAt = (task: number): ComponentDescription | undefined => {
+      const component = componentOf(stored.tasks, task);
+      return loaded?.description.components.find(({ id }) => id === component);
+    };
     return advanceMove({
       stored,
       desired: outcome?.kind === 'changed' ? outcome.assignment : undefined,
@@ -138,10 +142,12 @@ export class TopologyMoves {
       mayMove: kind === 'active' || kind === 'inactive',
       losesState: known.rebalance?.placement === 'from-scratch',
       isMovable: (task) => {
-        const component = componentOf(stored.tasks, task);
-        const described = description?.components.find(({ id }) => id === component);
         reports ??= this.#taskReports(known.id);
-        return canTaskMove(described, reports.get(task));
+        return canTaskMove(componentAt(task), reports.get(task));
+      },
+      isStateless: (task) => {
+        const described = componentAt(task);
+        return described !== undefined && isStateless(described);
       },
       nowMs: this.#options.nowMs(),
       prepareTimeoutMs: loaded?.settings['rebalance.prepare-timeout'] ?? 0,
