@@ -166,10 +166,11 @@ function begin(input: MoveInput, desired: Assignment): MoveStep {
 }
 
 /** None of these tasks takes rows where it is, and none has anything to lose (M7). */
-function doNotRun({ slots, isStateless }: MoveInput, moves: readonly TaskMove[]): boolean {
-  return moves.every(({ tasks, from }) =>
-    tasksOf(tasks).every((task) => isStateless(task) && slots.get(keyOf(from))?.running.has(task) !== true),
-  );
+function doNotRun(input: MoveInput, moves: readonly TaskMove[]): boolean {
+  return moves.every(({ tasks, from }) => {
+    const running = input.slots.get(keyOf(from))?.running;
+    return tasksOf(tasks).every((task) => input.isStateless(task) && running?.has(task) !== true);
+  });
 }
 
 interface Stay {
