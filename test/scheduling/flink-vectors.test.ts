@@ -6,7 +6,9 @@ import { readCases, type VectorCase, vectorFiles } from '../../tools/vectors/rea
 import { runCase } from '../../tools/vectors/run-case.js';
 
 const vectors = join(dirname(fileURLToPath(import.meta.url)), '..', 'vectors');
-const files = vectorFiles(['flink', 'flink-random', 'flink-profiles'].map((name) => join(vectors, name)));
+const files = vectorFiles(
+  ['flink', 'flink-random', 'flink-profiles', 'flink-by-hand'].map((name) => join(vectors, name)),
+);
 
 function casesOf(file: string): readonly VectorCase[] {
   const read = readCases(file);
@@ -16,7 +18,7 @@ function casesOf(file: string): readonly VectorCase[] {
 
 describe('the vectors of Flink', () => {
   it('are all there', () => {
-    expect(files.flatMap(casesOf)).toHaveLength(281);
+    expect(files.flatMap(casesOf)).toHaveLength(425);
   });
 
   for (const file of files) {

@@ -15,14 +15,7 @@ import {
   tasksBalancedMatcher,
 } from '../slot-matching/index.js';
 import { PoolDraft } from './pool-draft.js';
-import type {
-  PendingRequest,
-  PooledSlot,
-  PoolRequest,
-  SlotPoolAction,
-  SlotPoolEvent,
-  SlotPoolState,
-} from './pool-state.js';
+import type { PooledSlot, PoolRequest, SlotPoolAction, SlotPoolEvent, SlotPoolState } from './pool-state.js';
 
 export interface SlotPoolStep {
   readonly state: SlotPoolState;
@@ -56,39 +49,68 @@ function waitDueMs({ options, waitingSinceMs }: Pick<SlotPoolState, 'options' | 
 
 // ── time ──
 
-/** Of what is due at the same time, what was set first comes first: idle check, time-outs, declaration, wait. */
+/** Of what is due at the same time, what was set first comes first; the bound on waiting comes last. */
 function runTimers(draft: PoolDraft, nowMs: number): void {
   for (;;) {
-    const timeoutMs = earliestTimeout(draft);
-    const declareMs = draft.timer?.dueMs ?? Infinity;
-    const waitMs = waitDueMs(draft);
-    const dueMs = Math.min(draft.idleCheckMs, timeoutMs, declareMs, waitMs);
-    if (dueMs > nowMs) return;
-    if (draft.idleCheckMs === dueMs) checkIdle(draft, dueMs);
-    else if (timeoutMs === dueMs) failTimedOut(draft, dueMs);
-    else if (declareMs === dueMs) declareAfterQuiet(draft);
-    else placeWhatFits(draft, dueMs);
+    const due = [idleCheckOf, timeoutOf, declarationOf, tryOf, waitOf]
+      .map((timerOf) => timerOf(draft))
+      .reduce(earlier);
+    if (due.dueMs > nowMs) return;
+    due.fire(draft, due.dueMs);
   }
 }
 
-function earliestTimeout({ pending }: PoolDraft): number {
-  let earliest = Infinity;
-  for (const { dueMs } of pending.values()) if (dueMs !== null && dueMs < earliest) earliest = dueMs;
-  return earliest;
+interface Timer {
+  readonly dueMs: number;
+  readonly timerNumber: number;
+  readonly fire: (draft: PoolDraft, dueMs: number) => void;
 }
 
+function earlier(one: Timer, other: Timer): Timer {
+  const order = one.dueMs === other.dueMs ? one.timerNumber - other.timerNumber : one.dueMs - other.dueMs;
+  return order <= 0 ? one : other;
+}
+
+function idleCheckOf({ idleCheckMs, idleCheckNumber }: PoolDraft): Timer {
+  return { dueMs: idleCheckMs, timerNumber: idleCheckNumber, fire: checkIdle };
+}
+
+function timeoutOf({ pending }: PoolDraft): Timer {
+  let earliest: { readonly dueMs: number; readonly timerNumber: number } = NEVER;
+  for (const { dueMs, timerNumber } of pending.values()) {
+    if (dueMs !== null && dueMs < earliest.dueMs) earliest = { dueMs, timerNumber };
+  }
+  return { ...earliest, fire: failTimedOut };
+}
+
+function declarationOf({ timer }: PoolDraft): Timer {
+  return { ...(timer ?? NEVER), fire: declareAfterQuiet };
+}
+
+function tryOf({ quietTry }: PoolDraft): Timer {
+  return { ...(quietTry ?? NEVER), fire: tryOnceQuiet };
+}
+
+function waitOf(draft: PoolDraft): Timer {
+  return { dueMs: waitDueMs(draft), timerNumber: Infinity, fire: placeWhatFits };
+}
+
+const NEVER = { dueMs: Infinity, timerNumber: Infinity };
+
+/** Each is a change of its own: without an interval each is declared. */
 function failTimedOut(draft: PoolDraft, dueMs: number): void {
   const late = [...draft.pending.values()].filter((one) => one.dueMs !== null && one.dueMs <= dueMs);
   for (const { id, profile } of late) {
     draft.fail(id, 'TIMEOUT');
     draft.changeRequired(profile, -1);
+    changed(draft, dueMs);
   }
-  changed(draft, dueMs);
 }
 
 function checkIdle(draft: PoolDraft, dueMs: number): void {
   const { idleTimeoutMs } = draft.options;
   draft.idleCheckMs = dueMs + Math.max(1, idleTimeoutMs);
+  draft.idleCheckNumber = draft.nextTimerNumber();
   for (const slot of [...draft.allSlots()]) {
     const isIdle = slot.heldBy === null && dueMs - slot.freeSinceMs >= idleTimeoutMs;
     if (!isIdle || draft.fulfilledOf(slot.mapped) <= draft.requiredOf(slot.mapped)) continue;
@@ -115,6 +137,7 @@ function schedule(draft: PoolDraft, nowMs: number, isOutside: boolean): void {
   const boundMs = requestMaxDelayMs === null ? Infinity : Math.max(nowMs, firstChangeMs + requestMaxDelayMs);
   draft.timer = {
     dueMs: Math.min(nowMs + requestMaxIntervalMs, boundMs),
+    timerNumber: draft.nextTimerNumber(),
     restoresStability: isOutside || (draft.timer?.restoresStability ?? false),
     firstChangeMs,
   };
@@ -125,14 +148,19 @@ function declare(draft: PoolDraft): void {
   draft.actions.push({ kind: 'declare', requirements });
 }
 
-function declareAfterQuiet(draft: PoolDraft): void {
+function declareAfterQuiet(draft: PoolDraft, dueMs: number): void {
   const { timer } = draft;
   draft.timer = null;
   declare(draft);
   if (timer === null || !timer.restoresStability) return;
   draft.isStable = true;
-  // Slots that came meanwhile wait for this moment.
-  if (draft.options.isDeferred) placeAll(draft, timer.dueMs);
+  // Slots that came meanwhile wait for this moment; whatever else is due at it comes before.
+  if (draft.options.isDeferred) draft.quietTry = { dueMs, timerNumber: draft.nextTimerNumber() };
+}
+
+function tryOnceQuiet(draft: PoolDraft, dueMs: number): void {
+  draft.quietTry = null;
+  placeAll(draft, dueMs);
 }
 
 // ── events ──
@@ -170,7 +198,7 @@ function handle(draft: PoolDraft, event: SlotPoolEvent, nowMs: number): void {
 }
 
 function request(draft: PoolDraft, requests: readonly PoolRequest[], nowMs: number): void {
-  const added: PendingRequest[] = [];
+  const added: PoolRequest[] = [];
   const seen = new Set<string>();
   for (const one of requests) {
     if (draft.isKnown(one.id) || seen.has(one.id)) {
@@ -178,13 +206,20 @@ function request(draft: PoolDraft, requests: readonly PoolRequest[], nowMs: numb
       continue;
     }
     seen.add(one.id);
-    const { timeoutMs = null } = one;
-    added.push({ ...one, dueMs: timeoutMs === null ? null : nowMs + timeoutMs });
+    added.push(one);
     draft.changeRequired(one.profile, 1);
   }
   if (added.length === 0) return;
-  draft.addPending(added, nowMs);
   changed(draft, nowMs);
+  const pending = added.map((one) => {
+    const { timeoutMs = null } = one;
+    return {
+      ...one,
+      dueMs: timeoutMs === null ? null : nowMs + timeoutMs,
+      timerNumber: draft.nextTimerNumber(),
+    };
+  });
+  draft.addPending(pending, nowMs);
   const { isDeferred, triesOnRequest } = draft.options;
   if (isDeferred && triesOnRequest && draft.isStable) placeAll(draft, nowMs);
 }

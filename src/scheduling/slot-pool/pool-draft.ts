@@ -26,7 +26,11 @@ export class PoolDraft {
   isStable: boolean;
   isRestarting: boolean;
   timer: DeclarationTimer | null;
+  /** Placing is tried once the requirements have become quiet: without delay, so no state between two plans has it. */
+  quietTry: { readonly dueMs: number; readonly timerNumber: number } | null = null;
   idleCheckMs: number;
+  idleCheckNumber: number;
+  #timersSet: number;
 
   constructor(state: SlotPoolState) {
     this.#base = state;
@@ -43,6 +47,8 @@ export class PoolDraft {
     this.isRestarting = state.isRestarting;
     this.timer = state.timer;
     this.idleCheckMs = state.idleCheckMs;
+    this.idleCheckNumber = state.idleCheckNumber;
+    this.#timersSet = state.timersSet;
   }
 
   toState(): SlotPoolState {
@@ -59,8 +65,15 @@ export class PoolDraft {
       isRestarting: this.isRestarting,
       timer: this.timer,
       idleCheckMs: this.idleCheckMs,
+      idleCheckNumber: this.idleCheckNumber,
+      timersSet: this.#timersSet,
       waitingSinceMs: this.#waitingSinceMs,
     };
+  }
+
+  /** The number of a timer that is set now. */
+  nextTimerNumber(): number {
+    return this.#timersSet++;
   }
 
   // ── requirements ──

@@ -38,6 +38,8 @@ export interface PoolRequest {
 
 export interface PendingRequest extends PoolRequest {
   readonly dueMs: number | null;
+  /** Which of the pool's timers it is, in the order in which they were set. */
+  readonly timerNumber: number;
 }
 
 export interface PooledSlot {
@@ -61,6 +63,7 @@ export interface PlacedRequest {
 
 export interface DeclarationTimer {
   readonly dueMs: number;
+  readonly timerNumber: number;
   /** Will the requirements be stable when it fires? An internal adjustment alone says nothing of that. */
   readonly restoresStability: boolean;
   /** When the first change came that has not been declared. */
@@ -85,6 +88,9 @@ export interface SlotPoolState {
   readonly isRestarting: boolean;
   readonly timer: DeclarationTimer | null;
   readonly idleCheckMs: number;
+  readonly idleCheckNumber: number;
+  /** Timers that were set so far: of two that are due at the same time, the one set first fires first. */
+  readonly timersSet: number;
   /** Since when something has been pending; null: nothing is. */
   readonly waitingSinceMs: number | null;
 }
@@ -151,6 +157,8 @@ export function emptySlotPool(options: SlotPoolOptions, nowMs: number): SlotPool
     isRestarting: false,
     timer: null,
     idleCheckMs: nowMs + options.idleTimeoutMs,
+    idleCheckNumber: 0,
+    timersSet: 1,
     waitingSinceMs: null,
   };
 }

@@ -213,6 +213,62 @@ describe('the slot pool', () => {
     expect([...pool.state.fulfilled].filter(([, count]) => count > 0)).toEqual([['small', 1]]);
   });
 
+  describe('of two timers that are due at one time fires the one that was set first', () => {
+    const bare = { requestMaxDelayMs: null, slotWaitTimeoutMs: null };
+    const ask = (pool: Pool, id: string, profile: string, timeoutMs: number | null): void => {
+      pool.play({ kind: 'request', requests: [{ id, load: 1, profile, timeoutMs }] });
+    };
+
+    it('a declaration before the time-out of its own request', () => {
+      const pool = new Pool(bare);
+      ask(pool, 'r0', 'UNKNOWN', 20);
+      pool.advance(100);
+      expect(pool.times('declare')).toEqual([20, 40]);
+    });
+
+    it('the time-out of an older request before a declaration', () => {
+      const pool = new Pool(bare);
+      ask(pool, 'r0', 'UNKNOWN', 40);
+      pool.advance(20);
+      ask(pool, 'r1', 'UNKNOWN', null);
+      pool.advance(100);
+      expect(pool.times('declare')).toEqual([20, 60]);
+    });
+
+    it.each([
+      ['a time-out, then an idle check that sees its slot in excess', 200, 200],
+      ['an idle check, then the time-out of a later request', 100, 200],
+    ])('%s', (_, timeoutMs, returnedMs) => {
+      const pool = new Pool({ ...bare, idleTimeoutMs: 100 });
+      ask(pool, 'r0', 'a', timeoutMs);
+      ask(pool, 'r1', 'b', null);
+      pool.advance(30);
+      pool.play({ kind: 'offer', machine: 'tm1', slots: [{ id: 'tm1/0', profile: 'a' }] });
+      pool.advance(300);
+      expect(pool.times('return')).toEqual([returnedMs]);
+    });
+
+    it('a time-out before the placing that a declaration sets off', () => {
+      const pool = new Pool(bare);
+      ask(pool, 'r0', 'UNKNOWN', null);
+      pool.advance(20);
+      ask(pool, 'r1', 'UNKNOWN', 20);
+      pool.advance(10);
+      pool.offer('tm1', 1);
+      pool.advance(100);
+      expect(pool.times('place')).toEqual([40]);
+      expect(pool.times('declare')).toEqual([20, 40, 60]);
+    });
+  });
+
+  it('declares each time-out where nothing is delayed', () => {
+    const pool = new Pool({ requestMaxIntervalMs: 0, slotWaitTimeoutMs: null });
+    for (const id of ['r0', 'r1'])
+      pool.play({ kind: 'request', requests: [{ id, load: 1, profile: 'UNKNOWN', timeoutMs: 50 }] });
+    pool.advance(100);
+    expect(pool.times('declare')).toEqual([0, 0, 50, 50]);
+  });
+
   it('declares every adjustment where nothing is delayed', () => {
     const pool = new Pool({ isDeferred: false, requestMaxIntervalMs: 0 });
     pool.play(profiled('a', 'UNKNOWN'));

@@ -243,14 +243,14 @@ export function runPoolSelect({ input }: VectorCase): Facts {
           used: usedSlotsByTm,
           total: totalSlotsByTm,
         });
-  const counts = new Map<string, number>();
-  for (const { tm } of pairsOf(matches, slots, requests)) counts.set(tm, (counts.get(tm) ?? 0) + 1);
   const machines = new Set(slots.map(({ machine }) => machine));
+  const counts = new Map([...machines].map((machine) => [machine, 0]));
+  for (const { tm } of pairsOf(matches, slots, requests)) counts.set(tm, (counts.get(tm) ?? 0) + 1);
   return {
     matchedCount: exact(matches.length),
     canonical: sets(pairsOf(matches, slots, requests)),
     matches: sets(pairsOf(matches, slots, requests)),
     slotsPerTm: { value: Object.fromEntries(counts), compare: 'at-least' },
-    allowedSortedSlotCounts: oneOf(descending([...machines].map((machine) => counts.get(machine) ?? 0))),
+    allowedSortedSlotCounts: oneOf(descending(counts.values())),
   };
 }
