@@ -56,6 +56,24 @@ const row = (atMs: number, task: number): object => ({
 });
 
 describe('rows of a component', () => {
+  it('are refused of a topology that has ended', async () => {
+    const ended = detail();
+    const status = { ...ended.status, phase: { kind: 'finished' as const, drained: false }, workers: [] };
+    const summary = { ...ended.summary, name: 'words', status: 'FINISHED' as const };
+    await expect(tapRows({ ...ended, status, summary }, question, socket)).rejects.toMatchObject({
+      code: 'TRANSITION_ILLEGAL',
+      message: 'topology "words" is FINISHED: no rows pass in it any more',
+    });
+  });
+
+  it('have a word on it where no worker runs the component', async () => {
+    const { status, ...rest } = detail();
+    const nowhere = { ...rest, status: { ...status, workers: status.workers.slice(2) } };
+    expect(await tapRows(nowhere, question, socket)).toEqual({
+      ...{ rows: [], seen: 0, unheard: ['no worker runs split now'] },
+    });
+  });
+
   it('come from all workers that run it, in order of time, and from no other', async () => {
     const asked: unknown[] = [];
     const report =

@@ -1,6 +1,6 @@
 /** Asks the supervisors that run a component for live rows of it, and puts their answers together. */
-import { connectChannel, type Channel, toErrorRecord } from '../base/index.js';
-import type { SlotTap, TapReport } from '../coordination/index.js';
+import { connectChannel, type Channel, IsobarError, toErrorRecord } from '../base/index.js';
+import { isTerminal, type SlotTap, type TapReport } from '../coordination/index.js';
 import { componentNotFound, type TopologyDetail, type WorkerStatus } from '../nimbus/index.js';
 import type { TapAnswer, TapQuestion, TapRow } from './contract.js';
 
@@ -8,7 +8,7 @@ const GRACE_MS = 3000;
 
 /**
  * @param supervisorSocket where a supervisor of this machine listens
- * @throws COMPONENT_NOT_FOUND, USAGE
+ * @throws COMPONENT_NOT_FOUND, USAGE, and TRANSITION_ILLEGAL if the topology has ended: no row will ever pass
  */
 export async function tapRows(
   { summary, status }: TopologyDetail,
@@ -22,6 +22,13 @@ export async function tapRows(
       id,
       status.components.map((one) => one.component),
     );
+  if (isTerminal(status.phase)) {
+    throw new IsobarError(
+      'TRANSITION_ILLEGAL',
+      `topology "${summary.name}" is ${summary.status}: no rows pass in it any more`,
+      { found: 'tap', where: summary.name },
+    );
+  }
   const tasks = component.perTask.map(({ task }) => task);
   const hosts = status.workers.filter((worker) => runsSome(worker, tasks));
   const answers = await Promise.all(
@@ -51,10 +58,12 @@ export async function tapRows(
       }
     }),
   );
+  // Without a word on it the answer would be empty and come at once, and whoever wants rows would ask for ever.
+  const unheard = hosts.length === 0 ? [`no worker runs ${id} now`] : [];
   return {
     rows: answers.flatMap(({ rows }) => rows).sort((a, b) => a.atMs - b.atMs),
     seen: answers.reduce((sum, { seen }) => sum + seen, 0),
-    unheard: answers.flatMap(({ unheard }) => unheard),
+    unheard: [...unheard, ...answers.flatMap((answer) => answer.unheard)],
   };
 }
 

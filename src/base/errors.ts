@@ -210,7 +210,7 @@ export const ERROR_TABLE = {
   TRANSITION_ILLEGAL: {
     when: 'A topology cannot do what was asked in the status that it is in, such as a rebalance of one that is killed.',
     action:
-      'See `isobar describe NAME`, and wait until its status has changed. A kill cannot be taken back: once it is removed, submit it again.',
+      'See `isobar describe NAME`, and wait until its status has changed. A kill cannot be taken back, and what is FINISHED, FAILED or STOPPED does not go on: kill it, and submit it again.',
   },
   RESOURCES_NOT_HEEDED: {
     when: 'A rebalance gives resources of components that nobody would look at: the strategy of the cluster does not place by resources, or a resource is not known.',
@@ -427,7 +427,10 @@ export const ERROR_TABLE = {
     action: 'Try again.',
     retryable: true,
   },
-  USAGE: { when: 'The command line is not understood.', action: 'See isobar --help.' },
+  USAGE: {
+    when: 'The command line is not understood.',
+    action: 'See isobar --help, and --help of the command.',
+  },
   OUTPUT_LOST: {
     when: "Lines that a topology's code printed were lost: more was printed than its log keeps before `isobar run` had shown it, or the log could not be written.",
     action:

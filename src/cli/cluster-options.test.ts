@@ -12,7 +12,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it.each(['-1', 'soon', '', '5 years'])('is not %j', (text) => {
+  it.each(['-1', 'soon', '', '5 years', '99999999999'])('is not %j', (text) => {
     expect(() => readWaitMs(text)).toThrow(expect.objectContaining({ code: 'USAGE' }) as Error);
   });
 });

@@ -34,6 +34,9 @@ export interface RebalanceFlags extends ClusterFlags {
   readonly preview?: boolean;
 }
 
+/** Nimbus takes no longer one. */
+const MAX_WAIT_MS = 366 * 86_400_000;
+
 /**
  * A wait as people write it: seconds, or a duration such as `500ms` or `2m`. undefined: it was not given.
  *
@@ -42,8 +45,8 @@ export interface RebalanceFlags extends ClusterFlags {
 export function readWaitMs(wait: string | undefined): number | undefined {
   if (wait === undefined) return undefined;
   const ms = /^\d+(?:\.\d+)?$/.test(wait) ? Number(wait) * 1000 : parseDurationMs(wait);
-  if (ms !== undefined && Number.isFinite(ms) && ms >= 0) return ms;
-  throw usage('--wait', wait, 'seconds from 0, or a duration such as 500ms or 2m');
+  if (ms !== undefined && ms >= 0 && ms <= MAX_WAIT_MS) return ms;
+  throw usage('--wait', wait, 'seconds from 0, or a duration such as 500ms or 2m, a year at most');
 }
 
 /** Settings that `isobar config` was asked for. */

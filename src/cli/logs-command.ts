@@ -97,11 +97,11 @@ function daemonNamed(directory: string, id: string): readonly LogPlace[] {
   if (found.length > 0) return found;
   const names = places.map(({ name }) => name);
   const closest = closestName(id, names);
-  throw usage(
-    '--daemon',
-    closest === undefined ? id : `${id}; did you mean "${closest}"?`,
-    names.length === 0 ? `a cluster in ${directory}` : `one of: ${names.join(', ')}`,
-  );
+  const hint = closest === undefined ? '' : `; did you mean "${closest}"?`;
+  throw new IsobarError('USAGE', `--daemon: there is no daemon "${id}"${hint}`, {
+    expected: names.length === 0 ? `a cluster in ${directory}` : `one of: ${names.join(', ')}`,
+    where: '--daemon',
+  });
 }
 
 function filterOf(component: string | undefined, { since, level }: LogsFlags): LogFilter {
@@ -133,5 +133,5 @@ function lastOf<T>(all: Iterable<T>, count: number): readonly T[] {
 }
 
 function usage(where: string, found: string, expected: string): IsobarError {
-  return new IsobarError('USAGE', `${where}: ${found} is not understood`, { expected, found, where });
+  return new IsobarError('USAGE', `${where} ${found} is not understood`, { expected, found, where });
 }

@@ -188,6 +188,12 @@ describe('why a topology is not faster', () => {
     expect(inactive.verdict).toEqual({ kind: 'not-reading', status: 'INACTIVE' });
   });
 
+  it('is the end of a topology that has ended, whatever it lacks', () => {
+    const over = { phase: { kind: 'finished', drained: false }, isReady: false, workers: [] } as const;
+    const ended = diagnose(detail(0, over, 'FINISHED'), detail(3000, over, 'FINISHED'));
+    expect(ended.verdict).toEqual({ kind: 'ended', status: 'FINISHED', reasons: [] });
+  });
+
   it('is a call that does not return, before anything else', () => {
     const call = { component: 'split', task: 7, call: 'process', forMs: 12_000, isBlocking: true };
     const workers = [worker(6700, { isReady: false, threads: [thread(1, 0, { longCalls: [call] })] })];

@@ -8,6 +8,7 @@
  * tasks may not send, which says nothing of keys.
  */
 import { sketchQuantile, type SketchPairs } from '../../base/index.js';
+import { isTerminal } from '../../coordination/index.js';
 import type { ComponentStatus, TopologyDetail, TopologyStatus, WorkerStatus } from '../../nimbus/index.js';
 import { lagOf } from '../metrics/collect-metrics.js';
 
@@ -78,6 +79,8 @@ export type Skew =
 type HotKey = Extract<Skew, { readonly kind: 'hot-key' }>;
 
 export type Verdict =
+  /** Nothing of it runs, and nothing will. */
+  | { readonly kind: 'ended'; readonly status: string; readonly reasons: readonly string[] }
   /** Not all of it runs. */
   | { readonly kind: 'not-running'; readonly reasons: readonly string[] }
   | { readonly kind: 'not-reading'; readonly status: string }
@@ -251,6 +254,7 @@ function verdictOf(
   hot: readonly HotKey[],
 ): Verdict {
   const { summary, status } = after;
+  if (isTerminal(status.phase)) return { kind: 'ended', status: summary.status, reasons: problemsOf(status) };
   const blocking = stuckCalls.find(({ isBlocking }) => isBlocking);
   if (blocking !== undefined) return { kind: 'stuck', call: blocking };
   if (!status.isReady && !isOnlyMoving(status)) return { kind: 'not-running', reasons: reasonsOf(status) };
@@ -346,8 +350,12 @@ function isOnlyMoving(status: TopologyStatus): boolean {
   return moveUnderWay(status) !== null && status.problems.length === 0 && status.unplacedExecutors === 0;
 }
 
+function problemsOf({ problems }: TopologyStatus): readonly string[] {
+  return problems.map(({ code, message }) => `${code}: ${message}`);
+}
+
 function reasonsOf(status: TopologyStatus): readonly string[] {
-  const reasons = status.problems.map(({ code, message }) => `${code}: ${message}`);
+  const reasons = [...problemsOf(status)];
   if (status.unplacedExecutors > 0)
     reasons.push(
       `${status.unplacedExecutors} executors have no slot: ${status.unplacedReason ?? 'none is free'}`,

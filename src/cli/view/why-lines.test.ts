@@ -109,6 +109,8 @@ describe('why, on a screen', () => {
       { kind: 'not-running', reasons: ['worker s1:6700 is starting, and not ready'] },
       'not all of it runs: worker s1:6700',
     ],
+    [{ kind: 'ended', status: 'FINISHED', reasons: [] }, 'it has ended, and nothing of it runs'],
+    [{ kind: 'ended', status: 'FAILED', reasons: ['NO: \u001bway'] }, 'nothing of it runs: NO:  way'],
     [{ kind: 'not-reading', status: 'INACTIVE' }, '→ isobar activate words'],
     [{ kind: 'waiting', component: 'count' }, 'Raise bolt.max-in-flight'],
     [

@@ -110,10 +110,10 @@ function verdictText({ verdict, components, windowMs }: Diagnosis, nowMs: number
   const load = (id: string): ComponentLoad | undefined =>
     components.find(({ component }) => component === id);
   switch (verdict.kind) {
-    case 'not-running': {
-      const [first, ...more] = verdict.reasons.slice(0, MAX_REASONS);
-      return `not all of it runs${first === undefined ? '' : `: ${[first, ...more].map(printable).join('; ')}`}`;
-    }
+    case 'ended':
+      return `it has ended, and nothing of it runs${reasonsText(verdict.reasons)}`;
+    case 'not-running':
+      return `not all of it runs${reasonsText(verdict.reasons)}`;
     case 'not-reading':
       return 'its spouts do not read; nothing is held up';
     case 'stuck':
@@ -141,6 +141,11 @@ function verdictText({ verdict, components, windowMs }: Diagnosis, nowMs: number
     case 'sources':
       return `nothing is held up; it does what its sources give (seen for ${duration(windowMs)})`;
   }
+}
+
+/** `: a; b`, or nothing. */
+function reasonsText(reasons: readonly string[]): string {
+  return reasons.length === 0 ? '' : `: ${reasons.slice(0, MAX_REASONS).map(printable).join('; ')}`;
 }
 
 function adviceOf(name: string, { verdict, components, skews }: Diagnosis): readonly string[] {
@@ -180,6 +185,12 @@ function adviceOf(name: string, { verdict, components, skews }: Diagnosis): read
     case 'stuck':
       return [
         `Nothing ends it by itself unless worker.stuck-timeout is set; kill -9 of its worker does (pid in isobar describe ${name}): another one is started, and rows are replayed. isobar logs ${name} ${verdict.call.component}`.trimEnd(),
+      ];
+    case 'ended':
+      return [
+        verdict.status === 'FINISHED'
+          ? `isobar describe ${name} has what it did; isobar kill ${name} removes it`
+          : `isobar events ${name} says how; isobar kill ${name} removes it`,
       ];
     case 'not-running':
       return [`isobar describe ${name}; isobar logs ${name} --level warn`];

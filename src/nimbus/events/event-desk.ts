@@ -157,7 +157,7 @@ export class EventDesk {
       case 'done':
         return this.#note(record, {
           kind: 'move-done',
-          message: `${event.tasks} tasks are in their new places`,
+          message: `${event.tasks === 1 ? '1 task is in its new place' : `${event.tasks} tasks are in their new places`} (ackers not counted)`,
         });
       case 'stayed': {
         const [first, last] = event.tasks;
