@@ -223,6 +223,75 @@ describe('a cycle that multiplies', () => {
     expect(run.totals('stuck').queued).toBeLessThan(4 * reserve);
   });
 
+  it.each([1, 2, 3])(
+    'ends: its rows are given up and all others get through, on %i threads',
+    async (threads) => {
+      // Each fifth row becomes two without end; the others go round four times.
+      const spread = member(({ key, left }, out) => {
+        if (key % 5 === 0) for (const copy of [1, 2]) out.emit({ key: key + 5 * copy, left });
+        else sendBack({ key, left }, out);
+      });
+      const run = start(
+        topology('poisoned', (b) => {
+          const first = b.bolt('first', spread, { parallelism: 3 });
+          const second = b.bolt(
+            'second',
+            member((row, out) => out.emit(row)),
+            { parallelism: 2 },
+          );
+          first
+            .fields(
+              b.spout(
+                'source',
+                rounds(100, (n) => n, 4),
+              ),
+              ['key'],
+            )
+            .fields(second.fields(first, ['key']), ['key']);
+        }),
+        {
+          threads,
+          deadLetterDirectory: mkdtempSync(join(tmpdir(), 'dead-')),
+          settings: { 'cycle.reserve': 64, 'messaging.credit': 32, 'replay.max-failures': 2 },
+        },
+      );
+      await run.runToEnd();
+      expect(run.totals('source')).toMatchObject({ acked: 80, deadLetters: 20, pending: 0 });
+    },
+  );
+
+  it('ends where a row has several anchors', async () => {
+    const pair = bolt({
+      takes: ROW,
+      emits: ROW,
+      manual: true,
+      process(row, out, anchor: Anchor) {
+        for (const copy of [1, 2]) out.emit({ key: row.key + copy, left: 0 }, { anchors: [anchor] });
+        anchor.ack();
+      },
+    });
+    const run = start(
+      topology('woven', (b) => {
+        const first = b.bolt('first', pair);
+        first
+          .global(
+            b.spout(
+              'source',
+              rounds(10, (n) => n, 0),
+            ),
+          )
+          .global(first);
+      }),
+      {
+        threads: 1,
+        deadLetterDirectory: mkdtempSync(join(tmpdir(), 'dead-')),
+        settings: { 'cycle.reserve': 64, 'messaging.credit': 32, 'replay.max-failures': 1 },
+      },
+    );
+    await run.runToEnd();
+    expect(run.totals('source')).toMatchObject({ deadLetters: 10, pending: 0 });
+  });
+
   it('may do so as long as others send nothing back', async () => {
     // Each row becomes two, five times over: 63 rows a tree, and never more than a few trees at once.
     const doubling = member(({ key, left }, out) => {

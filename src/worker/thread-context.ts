@@ -11,6 +11,7 @@ import {
 } from '../topology/index.js';
 import { EXTRA_MARK, MOVE_PASSED } from '../messaging/index.js';
 import type { EdgeIds } from './acking/edge-ids.js';
+import { OverflownRoots } from './acking/overflown-roots.js';
 import type { FailureReason } from './acking/replay-policy.js';
 import { FAILURE_REASONS } from './counters.js';
 import { CyclePressure } from './cycle-pressure.js';
@@ -108,6 +109,8 @@ export class ThreadContext {
    * Bounded by the rows that were received; a root that comes back is another generation and ignores them.
    */
   #homeless: (() => void)[] = [];
+  /** Their rows are sent into no cycle any more. */
+  readonly overflown = new OverflownRoots();
   /** Spout task whose row is out alone, so that a crash tells which row is behind it; 0: none. One at a time per thread. */
   aloneTask = 0;
   /** Somebody wants to see rows; null: nobody does. */
@@ -223,10 +226,14 @@ export class ThreadContext {
     if (rootTask === 0) {
       this.send(edge, mark, targetTask, sourceTask, 0, 0, 0, 0, 0, null, row);
     } else if (cause.weave === undefined && cause.several === null) {
+      const { rootGeneration, rootSequence } = cause;
+      if (edge.inCycle && this.overflown.has(rootTask, rootGeneration, rootSequence)) {
+        this.fail(rootTask, rootGeneration, rootSequence, 'overflow', sourceTask);
+        return;
+      }
       const ids = this.options.edgeIds;
       ids.next();
       const { high, low } = ids;
-      const { rootGeneration, rootSequence } = cause;
       this.send(
         edge,
         mark,
@@ -260,10 +267,13 @@ export class ThreadContext {
   ): void {
     const ids = this.options.edgeIds;
     if (cause.weave !== undefined) {
-      this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, cause.weave(ids), row);
+      const woven = cause.weave(ids);
+      if (edge.inCycle && this.#failIfOverflown(woven, sourceTask)) return;
+      this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, woven, row);
       cause.onWovenSent?.();
       return;
     }
+    if (edge.inCycle && this.#failIfOverflown(cause.several!, sourceTask)) return;
     ids.next();
     const { high, low } = ids;
     const several = cause.several!.slice();
@@ -274,6 +284,17 @@ export class ThreadContext {
     this.send(edge, mark, targetTask, sourceTask, SEVERAL, 0, 0, 0, 0, several, row);
     cause.edgesHigh ^= high;
     cause.edgesLow ^= low;
+  }
+
+  /** The cycle has failed one of these trees: a row that belongs to it goes no further, so all of them fail. */
+  #failIfOverflown(several: Int32Array, failingTask: number): boolean {
+    if (this.overflown.size === 0) return false;
+    for (let at = 0; at < several.length; at += SEVERAL_WORDS) {
+      if (!this.overflown.has(several[at]!, several[at + 1]!, several[at + 2]!)) continue;
+      this.failSeveral(several, 'overflow', failingTask);
+      return true;
+    }
+    return false;
   }
 
   /** Sends one row (or, with row null, an end mark) to one task. `mark`: EXTRA_MARK or 0. */
@@ -348,6 +369,7 @@ export class ThreadContext {
     reason: FailureReason,
     failingTask: number,
   ): void {
+    if (reason === 'overflow') this.overflown.add(rootTask, rootGeneration, rootSequence);
     const root = this.localRoots[rootTask];
     if (root !== undefined) {
       if (root.generation === rootGeneration) root.onFail(rootSequence, reason, failingTask);
