@@ -58,10 +58,9 @@ describe('a rebalance', () => {
     expect(readRebalance({}, 'r')).toMatchObject({ executors: {}, waitMs: null, fromScratch: false });
   });
 
-  it('leaves it to Nimbus which numbers will do', () => {
-    expect(readRebalance({ workers: '0', executors: ['a=-1', 'b=2.5'] }, 'r')).toMatchObject({
-      workers: 0,
-      executors: { a: -1, b: 2.5 },
+  it('leaves it to Nimbus which counts of executors will do, and takes the last one of a component', () => {
+    expect(readRebalance({ executors: ['a=7', 'b=0', 'a=-1'] }, 'r')).toMatchObject({
+      executors: { a: -1, b: 0 },
     });
   });
 
@@ -71,7 +70,10 @@ describe('a rebalance', () => {
     { executors: ['=3'] },
     { executors: ['a=x'] },
     { executors: ['a='] },
-    { executors: ['a=1', 'a=2'] },
+    { workers: '0' },
+    { workers: '2.5' },
+    { executors: ['a=2.5'] },
+    { executors: ['a=1e400'] },
     { resources: 'cpu=5' },
     { resources: '{"a":5}' },
     { resources: '[]' },

@@ -63,14 +63,14 @@ export function wantedSettings(
 /** @param requestId names this request, however often it is sent. @throws USAGE */
 export function readRebalance(flags: RebalanceFlags, requestId: string): RebalanceRequest {
   const waitMs = readWaitMs(flags.wait);
-  const workers = flags.workers === undefined ? undefined : readNumber('--workers', flags.workers);
+  const workers = flags.workers === undefined ? undefined : readCount('--workers', flags.workers, 1);
   const executors: Record<string, number> = {};
   for (const pair of flags.executors ?? []) {
     const at = pair.lastIndexOf('=');
     const component = pair.slice(0, at).trim();
     if (at < 1 || component === '') throw usage('--executors', pair, 'component=count, such as split=4');
-    if (Object.hasOwn(executors, component)) throw usage('--executors', pair, 'each component once');
-    executors[component] = readNumber('--executors', pair.slice(at + 1));
+    // As in Storm, the last one counts.
+    executors[component] = readCount('--executors', pair.slice(at + 1), -Infinity);
   }
   const fromScratch = flags.fromScratch === true;
   return {
@@ -84,11 +84,11 @@ export function readRebalance(flags: RebalanceFlags, requestId: string): Rebalan
   };
 }
 
-/** Whatever is a number: Nimbus says which numbers will do. */
-function readNumber(flag: string, text: string): number {
+/** A whole number; which of them will do for a component is what Nimbus says. */
+function readCount(flag: string, text: string, least: number): number {
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  if (Number.isFinite(value)) return value;
-  throw usage(flag, text, 'a number');
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw usage(flag, text, least === 1 ? 'a whole number from 1' : 'a whole number');
 }
 
 function readResources(text: string | undefined): RebalanceRequest['resources'] {

@@ -51,6 +51,7 @@ export async function decideRebalance(
   checkRebalance(
     request,
     loaded.plan.tasks.map(({ component }) => component),
+    { asStorm: cluster['scheduling.compatibility'].includes('storm') },
   );
   checkResources(request, cluster['scheduling.strategy']);
   const plan = planTopology(description, settings, desired);

@@ -24,19 +24,33 @@ describe('what a rebalance asks for', () => {
     [{ resources: { nobody: { cpu: 1 } } }, 'COMPONENT_NOT_FOUND'],
     [{ resources: { count: { cpu: -1 } } }, 'PARALLELISM_ILLEGAL'],
   ])('refuses %j', (part, code) => {
-    expect(() => checkRebalance({ ...NOTHING, ...part }, COMPONENTS)).toThrow(
+    expect(() => checkRebalance({ ...NOTHING, ...part }, COMPONENTS, { asStorm: false })).toThrow(
       expect.objectContaining({ code }) as Error,
     );
   });
 
   it('accepts more executors than there are tasks, and system components', () => {
-    checkRebalance({ ...NOTHING, workers: 7, executors: { count: 99, __acker: 2 } }, COMPONENTS);
+    checkRebalance({ ...NOTHING, workers: 7, executors: { count: 99, __acker: 2 } }, COMPONENTS, {
+      asStorm: false,
+    });
+  });
+
+  it('takes any name of a system component as Storm does, where that is wanted', () => {
+    const request = { ...NOTHING, executors: { __eventlogger: 2 } };
+    expect(() => checkRebalance(request, COMPONENTS, { asStorm: false })).toThrow('__eventlogger');
+    checkRebalance(request, COMPONENTS, { asStorm: true });
+    expect(() =>
+      checkRebalance({ ...NOTHING, executors: { __eventlogger: 0 } }, COMPONENTS, { asStorm: true }),
+    ).toThrow('0');
+    expect(() =>
+      checkRebalance({ ...NOTHING, executors: { cuont: 2 } }, COMPONENTS, { asStorm: true }),
+    ).toThrow('cuont');
   });
 
   it('names the closest component', () => {
-    expect(() => checkRebalance({ ...NOTHING, executors: { cuont: 2 } }, COMPONENTS)).toThrow(
-      'there is no component "cuont"; did you mean "count"?',
-    );
+    expect(() =>
+      checkRebalance({ ...NOTHING, executors: { cuont: 2 } }, COMPONENTS, { asStorm: false }),
+    ).toThrow('there is no component "cuont"; did you mean "count"?');
   });
 });
 

@@ -49,15 +49,18 @@ const RESOURCE_STRATEGY = 'resource-aware';
  * Checks the numbers and the names of a request.
  *
  * @param components of the topology, system components that have tasks included
+ * @param asStorm whether names of system components (`__…`) are taken as they are, whatever there is
  * @throws PARALLELISM_ILLEGAL, COMPONENT_NOT_FOUND
  */
 export function checkRebalance(
   { workers, executors, resources }: Pick<RebalanceRequest, 'workers' | 'executors' | 'resources'>,
   components: readonly string[],
+  { asStorm }: { readonly asStorm: boolean },
 ): void {
   if (workers !== undefined) checkCount('workers', workers);
   for (const component of [...Object.keys(executors), ...Object.keys(resources)]) {
-    if (!components.includes(component)) throw componentNotFound(component, components);
+    if (components.includes(component) || (asStorm && component.startsWith('__'))) continue;
+    throw componentNotFound(component, components);
   }
   for (const [component, count] of Object.entries(executors))
     checkCount(`executors of "${component}"`, count);

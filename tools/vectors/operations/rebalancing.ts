@@ -137,7 +137,7 @@ export const runValidate: Operation = ({ input }) => {
     .parse(input);
   try {
     const given = workers === undefined ? {} : { workers };
-    checkRebalance({ ...given, executors, resources: {} }, components);
+    checkRebalance({ ...given, executors, resources: {} }, components, { asStorm: true });
   } catch (error) {
     if (!hasCode(error, 'PARALLELISM_ILLEGAL') && !hasCode(error, 'COMPONENT_NOT_FOUND')) throw error;
     return { error: exact('InvalidTopology') };
@@ -162,7 +162,9 @@ export const runApply: Operation = (test) => {
     workers: base.numWorkers,
     executors: base.componentExecutors,
   };
-  const { workers, executors } = options;
+  const { executors } = options;
+  // On Storm's wire, 0 workers are none that were asked for.
+  const workers = options.workers === 0 ? undefined : options.workers;
   const request = {
     executors,
     resources: {},
@@ -201,6 +203,7 @@ export const runParseArguments: Operation = ({ input }) => {
     topology: exact(name),
     executors: exact(request.executors),
     ...(request.workers === undefined ? {} : { workers: exact(request.workers) }),
+    ...(Object.keys(request.resources).length === 0 ? {} : { resources: exact(request.resources) }),
     ...(request.waitMs === null ? {} : { waitSecs: exact(request.waitMs / 1000) }),
   };
 };

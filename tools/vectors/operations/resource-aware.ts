@@ -16,7 +16,7 @@ import { configuration, number, type StormConfiguration } from '../storm-configu
 import { exact, type Facts } from './operation.js';
 import { checkProperty } from './resource-properties.js';
 import { observe } from './resource-use.js';
-import { resourceAwareSchema, simpleName, toResourceSnapshot } from './storm-topology.js';
+import { placerName, resourceAwareSchema, simpleName, toResourceSnapshot } from './storm-topology.js';
 
 export function runResourceAware(test: VectorCase): Facts {
   const parsed = resourceAwareSchema.parse(test.input);
@@ -66,7 +66,7 @@ function strategyOf(conf: StormConfiguration): (snapshot: ClusterSnapshot) => Re
     minimumWorkerCpuPercent: number(conf, 'storm.worker.min.cpu.pcore.percent'),
     maxAttempts: attempts ?? 5,
     maxSearchStates: number(conf, 'resource.aware.scheduler.constraint.max.state.search'),
-    ...(allowed == null ? {} : { allowedPlacers: new Set(allowed) }),
+    ...(allowed == null ? {} : { allowedPlacers: new Set(allowed.map(placerName)) }),
   });
 }
 

@@ -227,7 +227,7 @@ function rulesOf(conf: StormConfiguration): PlacementRules {
   const strategy = z.string().parse(conf['topology.scheduler.strategy']);
   const isolated = z.int().nullish().parse(conf['topology.isolate.machines']);
   return {
-    strategy: STRATEGIES.get(simpleName(strategy)) ?? strategy,
+    strategy: placerName(strategy),
     workerMaxHeapMb: number(conf, 'topology.worker.max.heap.size.mb'),
     oneExecutorPerWorker: conf['topology.ras.one.executor.per.worker'] === true,
     oneComponentPerWorker: conf['topology.ras.one.component.per.worker'] === true,
@@ -240,6 +240,12 @@ function rulesOf(conf: StormConfiguration): PlacementRules {
     constraints: constraintsOf(conf['topology.ras.constraints']),
     maxSearchStates: number(conf, 'topology.ras.constraint.max.state.search'),
   };
+}
+
+/** The name here of one of Storm's strategies; of any other class, its own. */
+export function placerName(className: string): string {
+  const isStorms = !className.includes('.') || className.startsWith('org.apache.storm.');
+  return (isStorms ? STRATEGIES.get(simpleName(className)) : undefined) ?? className;
 }
 
 /** A class's name without its package. */
