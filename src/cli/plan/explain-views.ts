@@ -2,7 +2,7 @@
 import { type ClusterPlan, type Explanation, PLAN_RULES } from '../../scheduling/index.js';
 import { counted, printable } from '../view/format.js';
 import { boundText } from './machine-views.js';
-import { indented } from './indented.js';
+import { indented } from '../view/indented.js';
 import { executorsText, figure, slotText } from './plan-words.js';
 
 export function explainLines(plan: ClusterPlan, explanation: Explanation, width: number): string[] {

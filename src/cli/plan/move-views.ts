@@ -1,7 +1,7 @@
 /** The moves of a plan as text: each with its rules, or where there are many, by topology. Pure. */
 import { type ClusterPlan, type Move, PLAN_RULES } from '../../scheduling/index.js';
 import { type Column, columns, counted, cut, grouped, printable } from '../view/format.js';
-import { indented } from './indented.js';
+import { indented } from '../view/indented.js';
 import { executorsText, figure, slotText } from './plan-words.js';
 
 const MAX_MOVES = 20;

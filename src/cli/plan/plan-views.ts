@@ -7,7 +7,7 @@ import {
   WARNING_RULES,
 } from '../../scheduling/index.js';
 import { counted, cut, grouped, printable } from '../view/format.js';
-import { indented } from './indented.js';
+import { indented } from '../view/indented.js';
 import { machineLines, metricLines } from './machine-views.js';
 import { moveLines } from './move-views.js';
 import { figure } from './plan-words.js';

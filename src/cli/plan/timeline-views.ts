@@ -2,7 +2,7 @@
 import type { SlotTimeline, TimelineEvent } from '../../scheduling/index.js';
 import { counted, cut, duration, printable } from '../view/format.js';
 import { boundText } from './machine-views.js';
-import { indented } from './indented.js';
+import { indented } from '../view/indented.js';
 import { figure } from './plan-words.js';
 
 const MAX_EVENTS = 60;

@@ -29,18 +29,22 @@ describe('the settings', () => {
     what: 'Time in which a tree of rows has to complete, or it fails and is replayed.',
   };
 
-  it('keep their names and values where a line is short; meanings give way', () => {
-    expect(configLines([value], 70)).toEqual([
+  it('stand beside what they mean, which is cut where a line is short', () => {
+    expect(configLines([value], 100)).toEqual([
       'SETTING                   VALUE     FROM     MEANING',
-      'topology.message-timeout  30000 ms  default  Time in which a tree of …',
+      'topology.message-timeout  30000 ms  default  Time in which a tree of rows has to complete, or it fa…',
     ]);
   });
 
-  it('keep them even where there is no room for a meaning at all', () => {
-    expect(configLines([value], 20)).toEqual([
+  it('keep their names and values where there is little room; meanings stand below', () => {
+    const lines = [
       'SETTING                   VALUE     FROM',
       'topology.message-timeout  30000 ms  default',
-    ]);
+      '    Time in which a tree of rows has to complete, or it fails and is',
+      '    replayed.',
+    ];
+    expect(configLines([value], 70)).toEqual(lines);
+    expect(configLines([value], 20).slice(0, 2)).toEqual(lines.slice(0, 2));
   });
 });
 
@@ -55,6 +59,26 @@ describe('the list', () => {
     const lines = listLines(all, 200);
     expect(lines[1]).toContain('  became INACTIVE 2.0 s ago');
     expect(lines[2]).toContain('  rebalanced 3.0 s ago');
+  });
+
+  it('names what is wrong on a terminal of 80 columns too, and keeps names apart', () => {
+    const problem = { code: 'WORKER_LOST', message: 'was ended by SIGKILL', atMs: 8000 } as const;
+    const topologies = [
+      summary({ name: 'orders-by-customer-of-the-region-north', problem }),
+      summary({ name: 'orders-by-customer-of-the-region-south' }),
+      summary({ name: '订单-流水', status: 'INACTIVE', lastChange: 'status' }),
+    ];
+    const slots = { used: 2, total: 4 };
+    const all: ClusterSummary = { nimbusId: 'n', topologies, atMs: 9000, slots, supervisors: 1 };
+    expect(listLines(all, 80)).toEqual([
+      'NAME                     STATUS    WORKERS  EXECUTORS  LAST CHANGE',
+      'orders-by-custo…n-north  ACTIVE          1          1  submitted 9.0 s ago',
+      '    WORKER_LOST, 1.0 s ago',
+      'orders-by-custo…n-south  ACTIVE          1          1  submitted 9.0 s ago',
+      '订单-流水                INACTIVE        1          1  became INACTIVE 9.0 s ago',
+      '1 supervisor, 2 of 4 slots used',
+    ]);
+    expect(listLines(all, 200)[1]).toMatch(/ago {2}WORKER_LOST, 1\.0 s ago$/u);
   });
 });
 

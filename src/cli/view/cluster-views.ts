@@ -12,6 +12,8 @@ import { sketchQuantile } from '../../base/index.js';
 import {
   type Column,
   columns,
+  columnsWidth,
+  columnsWithRemarks,
   counted,
   cut,
   duration,
@@ -21,10 +23,14 @@ import {
   printable,
 } from './format.js';
 import { eventLines } from './event-lines.js';
+import { indented } from './indented.js';
 import { lostTasks } from './lost-states.js';
+import { padded } from './text-width.js';
 
 const MAX_MOVES = 20;
 const MAX_ERRORS = 20;
+/** Less of a meaning says nothing. */
+const LEAST_MEANING = 40;
 /** A worker that nobody has heard of for this long is not just idle. */
 const SILENT_MS = 12_000;
 
@@ -55,16 +61,20 @@ export function listLines({ topologies, atMs, slots, supervisors }: ClusterSumma
     { title: 'STATUS', align: 'left', cell: statusText },
     { title: 'WORKERS', align: 'right', cell: ({ workers }) => ofDesired(workers) },
     { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => ofDesired(executors) },
-    { title: 'TASKS', align: 'right', cell: ({ tasks }) => grouped(tasks) },
-    { title: 'UPTIME', align: 'right', cell: ({ uptimeMs }) => duration(uptimeMs) },
+    { title: 'TASKS', align: 'right', givesWay: 1, cell: ({ tasks }) => grouped(tasks) },
+    { title: 'UPTIME', align: 'right', givesWay: 2, cell: ({ uptimeMs }) => duration(uptimeMs) },
     {
       title: 'LAST CHANGE',
       align: 'left',
       cell: (topology) => lastChangeText(topology, atMs),
     },
-    { title: 'PROBLEM', align: 'left', cell: ({ problem }) => problemText(problem, atMs) },
   ];
-  return [...columns(topologies, all, width), total];
+  const problems: Column<TopologySummary> = {
+    title: 'PROBLEM',
+    align: 'left',
+    cell: ({ problem }) => problemText(problem, atMs),
+  };
+  return [...columnsWithRemarks(topologies, all, problems, width), total];
 }
 
 /** `WORKER_LOST, 3.0 s ago`. */
@@ -144,11 +154,11 @@ function reasonsText({ components }: Status): string {
 function componentLines({ components, errors }: Status, width: number): readonly string[] {
   const all: readonly Column<Status['components'][number]>[] = [
     { title: 'COMPONENT', align: 'left', cell: ({ component }) => printable(component) },
-    { title: 'KIND', align: 'left', cell: ({ kind }) => kind },
-    { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => String(executors) },
-    { title: 'TASKS', align: 'right', cell: ({ tasks }) => String(tasks) },
-    { title: 'EXECUTED', align: 'right', cell: ({ executed }) => grouped(executed) },
-    { title: 'EMITTED', align: 'right', cell: ({ emitted }) => grouped(emitted) },
+    { title: 'KIND', align: 'left', givesWay: 1, cell: ({ kind }) => kind },
+    { title: 'EXECUTORS', align: 'right', givesWay: 6, cell: ({ executors }) => String(executors) },
+    { title: 'TASKS', align: 'right', givesWay: 2, cell: ({ tasks }) => String(tasks) },
+    { title: 'EXECUTED', align: 'right', givesWay: 4, cell: ({ executed }) => grouped(executed) },
+    { title: 'EMITTED', align: 'right', givesWay: 3, cell: ({ emitted }) => grouped(emitted) },
     { title: 'ACKED', align: 'right', cell: ({ acked }) => grouped(acked) },
     { title: 'FAILED', align: 'right', cell: ({ failed }) => grouped(failed) },
     { title: 'QUEUED', align: 'right', cell: ({ queued }) => grouped(queued) },
@@ -158,7 +168,7 @@ function componentLines({ components, errors }: Status, width: number): readonly
       cell: ({ component }) =>
         grouped(errors.reduce((sum, one) => sum + (one.component === component ? one.count : 0), 0)),
     },
-    { title: 'P50', align: 'right', cell: (one) => micros(latency(one, 0.5)) },
+    { title: 'P50', align: 'right', givesWay: 5, cell: (one) => micros(latency(one, 0.5)) },
     { title: 'P99', align: 'right', cell: (one) => micros(latency(one, 0.99)) },
   ];
   return columns(components, all, width);
@@ -179,21 +189,21 @@ function workerLines({ workers }: Status, width: number, nowMs: number): readonl
     { title: 'WORKER', align: 'left', cell: ({ supervisorId, port }) => `${supervisorId}:${port}` },
     { title: 'STATE', align: 'left', cell: workerState },
     { title: 'PID', align: 'right', cell: ({ pid }) => (pid === null ? '' : String(pid)) },
-    { title: 'EXECUTORS', align: 'right', cell: ({ executors }) => String(executors) },
-    { title: 'THREADS', align: 'right', cell: ({ threads }) => String(threads.length) },
+    { title: 'EXECUTORS', align: 'right', givesWay: 2, cell: ({ executors }) => String(executors) },
+    { title: 'THREADS', align: 'right', givesWay: 1, cell: ({ threads }) => String(threads.length) },
     { title: 'MEMORY', align: 'right', cell: ({ rssBytes }) => megabytes(rssBytes) },
     { title: 'RESTARTS', align: 'right', cell: restartsText },
-    {
-      title: 'LAST PROBLEM',
-      align: 'left',
-      cell: ({ lastProblem, lastProblemMs }) => {
-        if (lastProblem === null) return '';
-        const when = lastProblemMs === null ? '' : `${ago(lastProblemMs, nowMs)}: `;
-        return `${when}${lastProblem.code}: ${printable(lastProblem.message)}`;
-      },
-    },
   ];
-  return columns(workers, all, width);
+  const problems: Column<Status['workers'][number]> = {
+    title: 'LAST PROBLEM',
+    align: 'left',
+    cell: ({ lastProblem, lastProblemMs }) => {
+      if (lastProblem === null) return '';
+      const when = lastProblemMs === null ? '' : `${ago(lastProblemMs, nowMs)}: `;
+      return `${when}${lastProblem.code}: ${printable(lastProblem.message)}`;
+    },
+  };
+  return columnsWithRemarks(workers, all, problems, width);
 }
 
 function workerState({ state, isReady, heartbeatAgeMs }: Status['workers'][number]): string {
@@ -239,18 +249,19 @@ function placeText(place: Place | null): string {
   return place === null ? 'nowhere' : `${place.supervisorId}:${place.port}`;
 }
 
-/** Names, values and origins are never cut: without them a line says nothing. Meanings give way. */
+/** Names, values and origins are never cut: without them a line says nothing. Meanings that have no room stand below. */
 export function configLines(values: readonly SettingValue[], width: number): readonly string[] {
   const all: readonly Column<SettingValue>[] = [
     { title: 'SETTING', align: 'left', cell: ({ name }) => name },
     { title: 'VALUE', align: 'left', cell: ({ value, unit }) => valueText(value, unit) },
     { title: 'FROM', align: 'left', cell: ({ origin }) => origin },
   ];
-  const named = columns(values, all, Number.POSITIVE_INFINITY);
-  const start = Math.max(...named.map((line) => line.length));
-  return named.map((line, i) => {
+  const start = columnsWidth(values, all) + 2;
+  const isBeside = width - start >= LEAST_MEANING;
+  return columns(values, all, Number.POSITIVE_INFINITY).flatMap((line, i) => {
     const meaning = i === 0 ? 'MEANING' : values[i - 1]!.what;
-    return `${line.padEnd(start)}  ${cut(meaning, Math.max(0, width - start - 2))}`.trimEnd();
+    if (isBeside) return [padded(line, start, 'left') + cut(meaning, width - start)];
+    return i === 0 ? [line] : [line, ...indented(`    ${meaning}`, Math.max(40, width), 4)];
   });
 }
 

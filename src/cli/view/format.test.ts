@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   columns,
+  columnsWithRemarks,
   compact,
   counted,
   cut,
@@ -72,6 +73,47 @@ describe('texts', () => {
         all,
         16,
       ),
-    ).toEqual(['name           n', 'a              1', 'a-rather-lo…  22']);
+    ).toEqual(['name           n', 'a              1', 'a-rather…ame  22']);
+  });
+
+  it('give columns up for names, in the order that these say, and fill up by the cells of a terminal', () => {
+    const all = [
+      { title: 'name', align: 'left', cell: ([name]: [string, number]) => name },
+      { title: 'kind', align: 'left', givesWay: 2, cell: () => 'bolt' },
+      { title: 'n', align: 'right', cell: ([, n]: [string, number]) => String(n) },
+      { title: 'tasks', align: 'right', givesWay: 1, cell: () => '1' },
+    ] as const;
+    const rows: [string, number][] = [
+      ['计数', 1],
+      ['a-rather-long-name', 22],
+    ];
+    expect(columns(rows, all, 40)[0]).toBe('name                kind   n  tasks');
+    expect(columns(rows, all, 30)[0]).toBe('name                kind   n');
+    expect(columns(rows, all, 22)).toEqual([
+      'name                 n',
+      '计数                 1',
+      'a-rather-long-name  22',
+    ]);
+  });
+
+  it('have remarks beside them, or below where they do not fit', () => {
+    const all = [{ title: 'name', align: 'left', cell: ([name]: [string, string]) => name }] as const;
+    const remark = { title: 'problem', align: 'left', cell: ([, text]: [string, string]) => text } as const;
+    const rows: [string, string][] = [
+      ['a', ''],
+      ['b', 'was ended by SIGKILL'],
+    ];
+    expect(columnsWithRemarks(rows, all, remark, 40)).toEqual([
+      'name  problem',
+      'a',
+      'b     was ended by SIGKILL',
+    ]);
+    expect(columnsWithRemarks(rows, all, remark, 20)).toEqual([
+      'name',
+      'a',
+      'b',
+      '    was ended by',
+      '    SIGKILL',
+    ]);
   });
 });

@@ -1,4 +1,8 @@
 /** Numbers, times and columns as people read them. Pure. */
+import { indented } from './indented.js';
+import { cut, cutName, padded, textWidth } from './text-width.js';
+
+export { cut } from './text-width.js';
 
 /** `57,340`. */
 export function grouped(value: number): string {
@@ -56,11 +60,6 @@ export function counted(value: number, noun: string, plural = `${noun}s`): strin
   return `${grouped(value)} ${value === 1 ? noun : plural}`;
 }
 
-/** Cuts a text that is longer than `width`, visibly. */
-export function cut(text: string, width: number): string {
-  return text.length <= width ? text : width < 1 ? '' : `${text.slice(0, width - 1)}…`;
-}
-
 /** Control characters of others must not steer the terminal. */
 export function printable(text: string): string {
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
@@ -71,7 +70,7 @@ export function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width)
+    if (last !== undefined && textWidth(last) + 1 + textWidth(word) <= width)
       lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);
   }
@@ -89,32 +88,82 @@ function two(value: number): string {
 export interface Column<T> {
   readonly title: string;
   readonly align: 'left' | 'right';
+  /** Where not all columns fit, those that have this are left out, the smallest number first. */
+  readonly givesWay?: number;
   cell(row: T): string;
 }
 
-/** The characters that `columns` needs to show everything. */
+/** Names keep so many cells as long as a column can give way to them instead. */
+const ROOM_OF_NAMES = 24;
+/** And so many in any case. */
+const LEAST_ROOM = 8;
+
+/** The cells that `columns` needs to show everything. */
 export function columnsWidth<T>(rows: readonly T[], all: readonly Column<T>[]): number {
-  const widths = all.map((column) =>
-    rows.reduce((widest, row) => Math.max(widest, column.cell(row).length), column.title.length),
-  );
-  return widths.reduce((sum, one) => sum + one, 2 * (all.length - 1));
+  return lineWidth(all.map((column) => columnWidth(rows, column)));
 }
 
 /**
- * Rows as aligned columns of plain text, two spaces apart, the titles first. The first column gives way when all do not
- * fit into `width`; what even so does not fit is cut.
+ * Rows as aligned columns of plain text, two spaces apart, the titles first. Where all do not fit into `width`, those that give way are left
+ * out; then names in the first column are cut in their middle; what even so does not fit is cut.
  */
 export function columns<T>(rows: readonly T[], all: readonly Column<T>[], width: number): readonly string[] {
-  const cells = [all.map(({ title }) => title), ...rows.map((row) => all.map((column) => column.cell(row)))];
-  const widths = all.map((_, i) => Math.max(...cells.map((line) => line[i]!.length)));
-  const gaps = 2 * (all.length - 1);
-  const others = widths.slice(1).reduce((sum, one) => sum + one, 0);
-  widths[0] = Math.max(Math.min(8, widths[0]!), Math.min(widths[0]!, width - others - gaps));
+  const shown = fitting(rows, all, width);
+  const widths = shown.map((column) => columnWidth(rows, column));
+  const [first = 0, ...others] = widths;
+  const room = width - lineWidth([0, ...others]);
+  widths[0] = Math.max(Math.min(LEAST_ROOM, first), Math.min(first, room));
+  const cells = [
+    shown.map(({ title }) => title),
+    ...rows.map((row) => shown.map((column) => column.cell(row))),
+  ];
   return cells.map((line) => {
-    const padded = line.map((cell, i) => {
-      const text = cut(cell, widths[i]!);
-      return all[i]!.align === 'left' ? text.padEnd(widths[i]!) : text.padStart(widths[i]!);
-    });
-    return cut(padded.join('  ').trimEnd(), width);
+    const texts = line.map((cell, i) =>
+      padded((i === 0 ? cutName : cut)(cell, widths[i]!), widths[i]!, shown[i]!.align),
+    );
+    return cut(texts.join('  ').trimEnd(), width);
   });
+}
+
+/** `all` without what has to give way, so that names have room. */
+function fitting<T>(rows: readonly T[], all: readonly Column<T>[], width: number): readonly Column<T>[] {
+  let shown = all;
+  const order = all
+    .filter(({ givesWay }) => givesWay !== undefined)
+    .sort((a, b) => (a.givesWay ?? 0) - (b.givesWay ?? 0));
+  for (const next of order) {
+    const [first = 0, ...others] = shown.map((column) => columnWidth(rows, column));
+    if (lineWidth([Math.min(first, ROOM_OF_NAMES), ...others]) <= width) break;
+    shown = shown.filter((column) => column !== next);
+  }
+  return shown;
+}
+
+function columnWidth<T>(rows: readonly T[], column: Column<T>): number {
+  return rows.reduce((widest, row) => Math.max(widest, textWidth(column.cell(row))), textWidth(column.title));
+}
+
+function lineWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, one) => sum + one, 2 * (widths.length - 1));
+}
+
+/**
+ * Columns whose last one is a remark that some rows have. Where it does not fit, remarks stand below their rows, broken between words.
+ */
+export function columnsWithRemarks<T>(
+  rows: readonly T[],
+  all: readonly Column<T>[],
+  remark: Column<T>,
+  width: number,
+): readonly string[] {
+  const complete = [...all, remark];
+  if (columnsWidth(rows, complete) <= width) return columns(rows, complete, width);
+  const [titles = '', ...lines] = columns(rows, all, width);
+  return [
+    titles,
+    ...lines.flatMap((line, i) => {
+      const text = remark.cell(rows[i]!);
+      return text === '' ? [line] : [line, ...indented(`    ${text}`, width, 4)];
+    }),
+  ];
 }

@@ -34,7 +34,8 @@ const diagnosis = (parts: Partial<Diagnosis> = {}): Diagnosis => ({
   ...parts,
 });
 
-const text = (parts?: Partial<Diagnosis>): string => whyLines(detail, diagnosis(parts), 200).join('\n');
+const text = (parts?: Partial<Diagnosis>, width = 200): string =>
+  whyLines(detail, diagnosis(parts), width).join('\n');
 
 describe('why, on a screen', () => {
   it('begins with the bottleneck and what to do about it, then shows all components', () => {
@@ -49,6 +50,15 @@ describe('why, on a screen', () => {
     expect(lines[4]).toMatch(/^lines +10 % +80 % +0 +0 +– +12 +1.50ms +5,000 +\+20$/);
     expect(lines[5]).toMatch(/^count +97 % +0 % +3,000 +-5.0 +2.5 s +12 +1.50ms +– +–$/);
     expect(text()).toContain('thread       s1:6700/1 is active 99 %: count[3]');
+  });
+
+  it('breaks what is longer than a line, and cuts nothing of the sentence at the top', () => {
+    const lines = text({ windowMs: 3000, verdict: { kind: 'sources', lagPerSecond: 5 } }, 60).split('\n');
+    expect(lines.slice(0, 2)).toEqual([
+      'words (ACTIVE): nothing is held up; it does what its sources',
+      '    give (seen for 3.0 s)',
+    ]);
+    expect(lines.filter((line) => line.length > 60)).toEqual([]);
   });
 
   it('advises against more executors where one key has most rows', () => {

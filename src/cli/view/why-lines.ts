@@ -1,11 +1,16 @@
 /** A diagnosis as one screen, and as JSON. Pure. */
 import type { ComponentLoad, Diagnosis, Skew, StuckCall, TopologyDetail } from '../../api/index.js';
 import { eventLines } from './event-lines.js';
+import { indented } from './indented.js';
 import { type Column, columns, counted, cut, duration, grouped, micros, printable, rate } from './format.js';
 
 const MAX_THREADS = 3;
 const MAX_LOST = 3;
 const MAX_REASONS = 5;
+/** Of one fact. */
+const MAX_LINES = 4;
+/** `oldest row   …`. */
+const LABELLED = /^[a-z][a-z ]{11} /;
 /** Of a younger row that is on its way it is no news that nobody knows who holds it. */
 const OLD_ROW_MS = 1000;
 
@@ -65,7 +70,14 @@ export function whyLines(
   if (status.deadLetterFiles.length > 0)
     lines.push(`dead letters ${grouped(status.totals.deadLetters)}; isobar describe names their files`);
   for (const line of eventLines(events, ago)) lines.push(`event        ${line}`);
-  return lines.map((line) => cut(line, Math.max(40, width)));
+  return lines.flatMap((line) => brokenLine(line, Math.max(40, width)));
+}
+
+/** A line broken between words, below what its label names; a very long one is cut, since all is to be one screen. */
+function brokenLine(line: string, width: number): readonly string[] {
+  const lines = indented(line, width, LABELLED.test(line) ? 13 : 4).map((one) => cut(one, width));
+  if (lines.length <= MAX_LINES) return lines;
+  return [...lines.slice(0, MAX_LINES - 1), `${cut(lines[MAX_LINES - 1]!, width - 2)} …`];
 }
 
 /** As docs/json-output.md says. */
@@ -90,14 +102,14 @@ const COLUMNS: readonly Column<ComponentLoad>[] = [
   { title: 'BUSY', align: 'right', cell: ({ capacity }) => percent(capacity) },
   { title: 'HELD UP', align: 'right', cell: ({ heldUp }) => percent(heldUp) },
   { title: 'QUEUED', align: 'right', cell: ({ queued }) => grouped(queued) },
-  { title: 'GROWTH/S', align: 'right', cell: ({ queuedPerSecond }) => signed(queuedPerSecond) },
+  { title: 'GROWTH/S', align: 'right', givesWay: 1, cell: ({ queuedPerSecond }) => signed(queuedPerSecond) },
   {
     title: 'WAIT',
     align: 'right',
     cell: ({ waitMs }) => (waitMs === 0 ? '–' : waitText(waitMs)),
   },
   { title: 'ROWS/S', align: 'right', cell: ({ rowsPerSecond }) => rate(rowsPerSecond) },
-  { title: 'P99', align: 'right', cell: ({ p99Micros }) => micros(p99Micros) },
+  { title: 'P99', align: 'right', givesWay: 2, cell: ({ p99Micros }) => micros(p99Micros) },
   { title: 'LAG', align: 'right', cell: ({ lag }) => (lag === null ? '–' : grouped(lag)) },
   {
     title: 'LAG/S',
