@@ -6,7 +6,7 @@ import { computeExecutors } from './executors.js';
 import { numberTasks } from './numbering.js';
 import type { TopologyPlan } from './plan-topology.js';
 import type { RoundInput, RoundSupervisor, RoundTopology, SchedulingOutcome } from './round-types.js';
-import { schedulingRound } from './scheduling-round.js';
+import { clusterTopologyOf, schedulingRound } from './scheduling-round.js';
 
 const settings: Settings = {
   ...DEFAULT_SETTINGS,
@@ -186,6 +186,15 @@ describe('a scheduling round', () => {
     ]);
     const asStorm = round(input, { compatibility: true });
     expect(asStorm.topologies[0]).toMatchObject({ kind: 'unchanged', unplaced: [{ range: [2, 2] }] });
+  });
+
+  it('weighs executors as declared, and all alike under compatibility with Flink', () => {
+    const loadBy = (own: Settings): unknown =>
+      clusterTopologyOf({ ...topology('t', plan), settings: own }).balance?.load;
+    expect(loadBy(settings)).toBe('declared');
+    expect(loadBy({ ...settings, 'load-balance.load': 'measured' })).toBe('measured');
+    const asFlink = { ...settings, 'scheduling.compatibility': ['flink'] };
+    expect(loadBy({ ...asFlink, 'load-balance.load': 'measured' })).toBe('executors');
   });
 
   it('isolates a topology that fails: it keeps its slots, and the others are placed', () => {

@@ -55,6 +55,35 @@ describe('balancing groups over machines', () => {
     expect(balanceGroups(problem, { improves: false, moveBudget: 0 }).spread).toEqual({ max: 7, min: 5 });
   });
 
+  it('proves that 7 is the least where four workers of 4, 4, 4 and 3 meet three machines', () => {
+    const problem = problemOf(
+      [
+        [0, 3],
+        [0, 3],
+        [0, 3],
+      ],
+      [4, 4, 4, 3, 1, 1].map((load) => [load, -1] as const),
+    );
+    const { spread, lowerBound } = balanceGroups(problem, UNLIMITED);
+    expect({ max: spread.max, lowerBound }).toEqual({ max: 7, lowerBound: 7 });
+  });
+
+  it('claims no bound that a placement is below, and mostly one that some placement reaches', () => {
+    let reached = 0;
+    fc.assert(
+      fc.property(anyProblem(3, 6), (problem) => {
+        const places = problem.places.reduce((sum, count) => sum + count, 0);
+        fc.pre(places >= problem.loads.length);
+        const { lowerBound } = balanceGroups(problem, UNLIMITED);
+        const { max } = exhaustive(problem).spread;
+        expect(lowerBound).toBeLessThanOrEqual(max + 1e-9);
+        if (lowerBound === max) reached++;
+      }),
+      { seed, numRuns: 500 },
+    );
+    expect(reached).toBeGreaterThan(400);
+  });
+
   it('gives a machine that returns its share by the fewest moves', () => {
     const six = [0, 0, 0, 1, 1, 1].map((machine) => [2, machine] as const);
     const { spread, moves, movesBound } = balanceGroups(

@@ -2,8 +2,8 @@
 import { type BalanceProblem, nearlyEqual } from './balance-problem.js';
 
 /**
- * The largest of: what a machine carries anyway; the average that filling from below needs; for each k the k-th heaviest
- * groups, which share machines as soon as there are more of them than machines.
+ * The largest of: what a machine carries anyway; the average that filling from below needs; for each k the lightest k + 1 of as
+ * many of the heaviest groups as make some machine take k + 1 of them.
  *
  * Whole loads have a whole bound. Cost: O(groups log groups + machines log machines).
  */
@@ -17,10 +17,11 @@ export function largestLoadBound({ fixedLoads, places, loads }: BalanceProblem):
   if (usable.length > 0) {
     bound = Math.max(bound, filled(usable, sum(loads)));
     bound = Math.max(bound, usable[0]! + (heaviest[0] ?? 0));
-    // Of any k·m + 1 groups some machine holds k + 1, each at least as heavy as the lightest of them.
+    // Of the k·m + 1 heaviest groups some machine holds k + 1, which weigh at least what the lightest k + 1 of them do.
+    const sums = runningSums(heaviest);
     for (let k = 1; k * usable.length < heaviest.length; k++) {
-      const lightest = heaviest[k * usable.length]!;
-      bound = Math.max(bound, usable[0]! + (k + 1) * lightest);
+      const end = k * usable.length + 1;
+      bound = Math.max(bound, usable[0]! + sums[end]! - sums[end - k - 1]!);
     }
   }
   const isWhole = Number.isInteger;
@@ -29,6 +30,13 @@ export function largestLoadBound({ fixedLoads, places, loads }: BalanceProblem):
     return nearlyEqual(rounded, bound) ? rounded : Math.ceil(bound);
   }
   return bound;
+}
+
+/** By count: what so many of the first values come to. */
+function runningSums(values: Float64Array): Float64Array {
+  const sums = new Float64Array(values.length + 1);
+  for (let index = 0; index < values.length; index++) sums[index + 1] = sums[index]! + values[index]!;
+  return sums;
 }
 
 /** The level that is reached when `total` is poured over machines of these loads (ascending). */
