@@ -22,3 +22,6 @@ export function toValue(amount: number): number {
 export const CPU = 0;
 export const MEMORY = 1;
 export const FIRST_GENERIC = 2;
+
+/** Index of nothing. */
+export const NONE = -1;

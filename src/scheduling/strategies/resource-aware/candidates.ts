@@ -35,6 +35,10 @@ export class Candidates {
   /** By component, then supervisor: slots before this one, counted from its first, hold no executor of the component. */
   readonly #fullSlots: Int32Array;
   readonly #simple: Uint8Array;
+  /** The best supervisor of a rack so far, or NONE; executors of the topology there, its slot and its shares. */
+  #bestMachine = NONE;
+  #bestCount = 0;
+  #bestSlot = NONE;
   readonly #best: Shares = { average: 0, smallest: 0 };
   readonly #other: Shares = { average: 0, smallest: 0 };
 
@@ -99,47 +103,51 @@ export class Candidates {
 
   #bestInRack(component: number, rack: number): number {
     const order = this.#order;
-    const { hostOf } = this.#machines;
     order.reach(rack);
     const open = this.#openRack(component, rack);
-    let best = NONE;
-    let bestSlot = NONE;
-    let bestCount = 0;
-    const consider = (machine: number, slot: number): void => {
-      const count = order.countThen(machine);
-      if (best !== NONE && count < bestCount) return;
-      const share = best === NONE ? this.#best : this.#other;
-      order.shareOfMachine(machine, share);
-      if (best !== NONE) {
-        if (count === bestCount) {
-          const comparison = order.compareShares(this.#other, this.#best) || hostOf[machine]! - hostOf[best]!;
-          if (comparison > 0) return;
-        }
-        this.#best.average = this.#other.average;
-        this.#best.smallest = this.#other.smallest;
-      }
-      best = machine;
-      bestSlot = slot;
-      bestCount = count;
-    };
-
+    this.#bestMachine = NONE;
     const shrinks = !this.#trial.sharesMemory(component);
     for (let index = 0; index < open.touched.length; ) {
       const machine = open.touched[index]!;
+      // Executors that are there come first: whether it would fit where fewer are need not be known.
+      const count = order.countThen(machine);
+      if (this.#bestMachine !== NONE && count < this.#bestCount) {
+        index++;
+        continue;
+      }
       const slot = this.#slotOn(component, machine);
-      if (slot !== NONE) consider(machine, slot);
+      if (slot !== NONE) this.#consider(machine, slot, count);
       if (slot === NONE && shrinks) dropAt(open.touched, index);
       else index++;
     }
+    // None of the topology is on the others.
+    if (this.#bestMachine !== NONE && this.#bestCount > 0) return this.#bestSlot;
     for (let index = 0; index < open.groups.length; ) {
       const machine = this.#head(rack, open.groups[index]!);
       const slot = machine === NONE ? NONE : this.#slotOn(component, machine);
       if (slot !== NONE) {
-        consider(machine, slot);
+        this.#consider(machine, slot, 0);
         index++;
       } else dropAt(open.groups, index);
     }
-    return bestSlot;
+    return this.#bestMachine === NONE ? NONE : this.#bestSlot;
+  }
+
+  /** Takes the slot if its supervisor, with `count` executors of the topology, comes before the best one so far. */
+  #consider(machine: number, slot: number, count: number): void {
+    const { hostOf } = this.#machines;
+    const isFirst = this.#bestMachine === NONE;
+    this.#order.shareOfMachine(machine, this.#other);
+    if (!isFirst && count === this.#bestCount) {
+      const comparison =
+        this.#order.compareShares(this.#other, this.#best) || hostOf[machine]! - hostOf[this.#bestMachine]!;
+      if (comparison > 0) return;
+    }
+    this.#best.average = this.#other.average;
+    this.#best.smallest = this.#other.smallest;
+    this.#bestMachine = machine;
+    this.#bestSlot = slot;
+    this.#bestCount = count;
   }
 
   #openRack(component: number, rack: number): OpenRack {

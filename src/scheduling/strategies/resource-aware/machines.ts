@@ -7,10 +7,10 @@
 import type { ClusterSnapshot, ClusterSupervisor, Slot } from '../../cluster-snapshot.js';
 import { compareText } from '../../order.js';
 import { slotList } from '../../slot-list.js';
-import { CPU, FIRST_GENERIC, MEMORY, toAmount } from './amounts.js';
+import { CPU, FIRST_GENERIC, MEMORY, NONE, toAmount } from './amounts.js';
+import { hostsAndRacks } from './hosts-and-racks.js';
 
-/** Index of nothing. */
-export const NONE = -1;
+export { NONE } from './amounts.js';
 
 export class Machines {
   /** Supervisor ids. */
@@ -23,11 +23,11 @@ export class Machines {
   readonly hostNames: readonly string[];
   readonly indexOfHost: ReadonlyMap<string, number>;
   /** Usable supervisors of each host, ascending. */
-  readonly machinesOfHost: readonly Int32Array[];
+  readonly machinesOfHost: readonly (readonly number[])[];
   readonly rackNames: readonly string[];
-  readonly hostsOfRack: readonly Int32Array[];
+  readonly hostsOfRack: readonly (readonly number[])[];
   /** Usable supervisors of each rack, ascending. */
-  readonly machinesOfRack: readonly Int32Array[];
+  readonly machinesOfRack: readonly (readonly number[])[];
 
   /** Processor, memory, and each resource that any supervisor or topology names. */
   readonly resourceCount: number;
@@ -43,10 +43,12 @@ export class Machines {
 
   /** Slots of supervisor i: from `firstSlot[i]` to before `firstSlot[i + 1]`, in order of port. */
   readonly firstSlot: Int32Array;
-  readonly slotPort: Int32Array;
+  readonly slotCount: number;
   /** Index of the topology that holds the slot, or NONE. */
   readonly slotHolder: Int32Array;
   readonly machineOfSlot: Int32Array;
+  /** By registered supervisor, ascending. */
+  readonly #ports: readonly (readonly number[])[];
 
   constructor(snapshot: ClusterSnapshot, genericNames: readonly string[]) {
     this.genericNames = genericNames;
@@ -65,27 +67,17 @@ export class Machines {
 
     const count = this.ids.length;
     this.usable = new Uint8Array(count);
-    this.hostOf = new Int32Array(count).fill(NONE);
-    this.rackOf = new Int32Array(count).fill(NONE);
-    registered.forEach(({ host }, index) => {
-      this.usable[index] = snapshot.blacklistedHosts?.has(host) === true ? 0 : 1;
-    });
-    const usable = registered.filter((_, index) => this.usable[index] === 1);
-    const rackOfHost = racksOfHosts(usable);
-    this.hostNames = [...rackOfHost.keys()].sort(compareText);
-    this.rackNames = [...new Set(rackOfHost.values())].sort(compareText);
-    this.indexOfHost = new Map(this.hostNames.map((name, index) => [name, index]));
-    const rackIndex = new Map(this.rackNames.map((name, index) => [name, index]));
-    const rackIndexOfHost = this.hostNames.map((name) => rackIndex.get(rackOfHost.get(name)!)!);
-    registered.forEach(({ host }, index) => {
-      if (this.usable[index] === 0) return;
-      const hostNumber = this.indexOfHost.get(host)!;
-      this.hostOf[index] = hostNumber;
-      this.rackOf[index] = rackIndexOfHost[hostNumber]!;
-    });
+    for (let machine = 0; machine < registered.length; machine++)
+      this.usable[machine] = snapshot.blacklistedHosts?.has(registered[machine]!.host) === true ? 0 : 1;
+    const grouped = hostsAndRacks(registered, this.usable);
+    this.hostOf = grouped.hostOf;
+    this.rackOf = grouped.rackOf;
+    this.hostNames = grouped.hostNames;
+    this.rackNames = grouped.rackNames;
+    this.indexOfHost = grouped.indexOfHost;
     this.machinesOfHost = membersOf(this.hostOf, this.hostNames.length);
     this.machinesOfRack = membersOf(this.rackOf, this.rackNames.length);
-    this.hostsOfRack = membersOf(rackIndexOfHost, this.rackNames.length);
+    this.hostsOfRack = membersOf(grouped.rackOfHost, this.rackNames.length);
 
     this.offered = offeredAmounts(registered, count, genericNames);
     this.left = this.offered.slice();
@@ -96,17 +88,13 @@ export class Machines {
     for (let machine = 0; machine < count; machine++) {
       this.firstSlot[machine + 1] = this.firstSlot[machine]! + (ports[machine]?.length ?? 0);
     }
-    const slots = this.firstSlot[count]!;
-    this.slotPort = new Int32Array(slots);
-    this.machineOfSlot = new Int32Array(slots);
-    this.slotHolder = new Int32Array(slots).fill(NONE);
-    for (let machine = 0, slot = 0; machine < ports.length; machine++) {
-      const list = ports[machine]!;
-      for (let index = 0; index < list.length; index++, slot++) {
-        this.slotPort[slot] = list[index]!;
-        this.machineOfSlot[slot] = machine;
-      }
-    }
+    this.#ports = ports;
+    this.slotCount = this.firstSlot[count]!;
+    this.slotHolder = new Int32Array(this.slotCount).fill(NONE);
+    // There may be a hundred thousand slots, of which a round uses few: filled as a block for each supervisor.
+    this.machineOfSlot = new Int32Array(this.slotCount);
+    for (let machine = 1; machine < count; machine++)
+      this.machineOfSlot.fill(machine, this.firstSlot[machine], this.firstSlot[machine + 1]);
   }
 
   get count(): number {
@@ -137,12 +125,18 @@ export class Machines {
 
   /** The index of a slot, or NONE if the supervisor is not known or does not offer the port. */
   slotIndex(machine: number, port: number): number {
-    let low = this.firstSlot[machine]!;
-    let high = this.firstSlot[machine + 1]! - 1;
+    const ports = this.#ports[machine];
+    if (ports === undefined || ports.length === 0) return NONE;
+    const first = this.firstSlot[machine]!;
+    // Ports mostly follow each other.
+    const direct = port - ports[0]!;
+    if (ports[direct] === port) return first + direct;
+    let low = 0;
+    let high = ports.length - 1;
     while (low <= high) {
       const middle = (low + high) >> 1;
-      const found = this.slotPort[middle]!;
-      if (found === port) return middle;
+      const found = ports[middle]!;
+      if (found === port) return first + middle;
       if (found < port) low = middle + 1;
       else high = middle - 1;
     }
@@ -150,7 +144,9 @@ export class Machines {
   }
 
   slot(index: number): Slot {
-    return { supervisor: this.ids[this.machineOfSlot[index]!]!, port: this.slotPort[index]! };
+    const machine = this.machineOfSlot[index]!;
+    // Whoever has slots is registered.
+    return { supervisor: this.ids[machine]!, port: this.#ports[machine]![index - this.firstSlot[machine]!]! };
   }
 
   /** Has the supervisor a slot that nobody holds? */
@@ -212,22 +208,14 @@ function placedElsewhere(
   return [...others].sort(compareText);
 }
 
-/** A host is in the rack that the first of its supervisors names; without one, all are in one nameless rack. */
-function racksOfHosts(supervisors: readonly ClusterSupervisor[]): ReadonlyMap<string, string> {
-  const racks = new Map<string, string>();
-  for (const { host, rack } of supervisors) {
-    if (!racks.has(host) || (racks.get(host) === '' && rack !== undefined)) racks.set(host, rack ?? '');
-  }
-  return racks;
-}
-
-function membersOf(groupOf: ArrayLike<number>, groups: number): Int32Array[] {
-  const members = Array.from({ length: groups }, (): number[] => []);
+function membersOf(groupOf: Int32Array, groups: number): number[][] {
+  const members: number[][] = [];
+  for (let group = 0; group < groups; group++) members.push([]);
   for (let index = 0; index < groupOf.length; index++) {
     const group = groupOf[index]!;
     if (group !== NONE) members[group]!.push(index);
   }
-  return members.map((list) => Int32Array.from(list));
+  return members;
 }
 
 function offeredAmounts(
@@ -237,13 +225,14 @@ function offeredAmounts(
 ): Float64Array {
   const resources = FIRST_GENERIC + genericNames.length;
   const offered = new Float64Array(count * resources);
-  supervisors.forEach(({ resources: offer }, machine) => {
-    offered[machine * resources + CPU] = toAmount(offer?.cpuPercent);
-    offered[machine * resources + MEMORY] = toAmount(offer?.memoryMb);
-    genericNames.forEach((name, index) => {
-      offered[machine * resources + FIRST_GENERIC + index] = toAmount(offer?.generic?.[name]);
-    });
-  });
+  for (let machine = 0; machine < supervisors.length; machine++) {
+    const offer = supervisors[machine]!.resources;
+    const first = machine * resources;
+    offered[first + CPU] = toAmount(offer?.cpuPercent);
+    offered[first + MEMORY] = toAmount(offer?.memoryMb);
+    for (let name = 0; name < genericNames.length; name++)
+      offered[first + FIRST_GENERIC + name] = toAmount(offer?.generic?.[genericNames[name]!]);
+  }
   return offered;
 }
 

@@ -13,9 +13,11 @@ export interface PlacedList extends SlotList {
   /** Executors of worker i: `executors` from `firstExecutor[i]` to before `firstExecutor[i + 1]`, without those that the topology has not. */
   readonly firstExecutor: Int32Array;
   readonly executors: Int32Array;
+  /** Has each executor one worker at most? */
+  readonly isDisjoint: boolean;
   /** By worker, then resource as machines count them: what its executors ask for, with memory that is shared within the worker. */
   readonly use: Float64Array;
-  /** By worker: memory regions that its executors use. */
+  /** By worker: memory regions that its executors use; empty if the topology has none. */
   readonly regions: readonly (readonly number[])[];
 }
 
@@ -38,28 +40,49 @@ function contents(
   workers: readonly PlacedWorker[],
   request: TopologyRequest,
 ): Omit<PlacedList, keyof SlotList> {
-  const { resourceCount, componentOf, regionsOf } = request;
+  const { resourceCount, componentOf, indexOf } = request;
   const firstExecutor = new Int32Array(workers.length + 1);
-  const executors: number[] = [];
+  let most = 0;
+  for (let worker = 0; worker < workers.length; worker++) most += workers[worker]!.executors.length;
+  const executors = new Int32Array(most);
   const use = new Float64Array(workers.length * resourceCount);
-  const regions = workers.map((worker, index): readonly number[] => {
-    const found = new Set<number>();
-    for (const range of worker.executors) {
-      const executor = request.indexOf(range);
+  const seen = new Uint8Array(componentOf.length);
+  let isDisjoint = true;
+  let count = 0;
+  for (let worker = 0; worker < workers.length; worker++) {
+    const ranges = workers[worker]!.executors;
+    for (let place = 0; place < ranges.length; place++) {
+      const executor = indexOf(ranges[place]!);
       if (executor === NONE) continue;
-      const component = componentOf[executor]!;
-      executors.push(executor);
-      addRequest(use, request, component, index * resourceCount);
-      for (const region of regionsOf[component]!) found.add(region);
+      addRequest(use, request, componentOf[executor]!, worker * resourceCount);
+      executors[count++] = executor;
+      if (seen[executor] === 1) isDisjoint = false;
+      seen[executor] = 1;
     }
-    firstExecutor[index + 1] = executors.length;
-    for (const region of found) {
-      const { onHeap, offHeapWorker } = request.regions[region]!;
-      use[index * resourceCount + MEMORY]! += onHeap + offHeapWorker;
-    }
-    return found.size === 0 ? NO_REGIONS : [...found];
-  });
-  return { firstExecutor, executors: Int32Array.from(executors), use, regions };
+    firstExecutor[worker + 1] = count;
+  }
+  const found = { firstExecutor, executors: executors.subarray(0, count), isDisjoint, use };
+  return { ...found, regions: request.regions.length === 0 ? NO_LISTS : addRegions(found, request) };
 }
 
-const NO_REGIONS: readonly number[] = [];
+/** Memory that executors of a worker share counts once; what each worker uses, in the order in which its executors name it. */
+function addRegions(
+  { firstExecutor, executors, use }: Pick<PlacedList, 'firstExecutor' | 'executors' | 'use'>,
+  { componentOf, regions, regionsOf, resourceCount }: TopologyRequest,
+): number[][] {
+  const lists: number[][] = [];
+  for (let worker = 0; worker + 1 < firstExecutor.length; worker++) {
+    const found = new Set<number>();
+    for (let place = firstExecutor[worker]!; place < firstExecutor[worker + 1]!; place++)
+      for (const region of regionsOf[componentOf[executors[place]!]!]!) found.add(region);
+    for (const region of found) {
+      const { onHeap, offHeapWorker } = regions[region]!;
+      use[worker * resourceCount + MEMORY]! += onHeap + offHeapWorker;
+    }
+    lists.push([...found]);
+  }
+  return lists;
+}
+
+/** Of topologies that share no memory. */
+const NO_LISTS: readonly (readonly number[])[] = [];

@@ -62,9 +62,8 @@ export function prepareSearch(
 
 function unassignedExecutors({ assigned }: TopologyState): number[] {
   const executors: number[] = [];
-  assigned.forEach((has, executor) => {
-    if (has === 0) executors.push(executor);
-  });
+  for (let executor = 0; executor < assigned.length; executor++)
+    if (assigned[executor] === 0) executors.push(executor);
   return executors;
 }
 

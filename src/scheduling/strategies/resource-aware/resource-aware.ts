@@ -135,7 +135,7 @@ class Round {
       for (const state of this.#states.values()) {
         state.enter(this.#machines, this.#placeOptions.minimumWorkerCpu);
       }
-      this.#books = new SlotBooks(this.#machines.slotPort.length);
+      this.#books = new SlotBooks(this.#machines.slotCount);
       this.#idle = new IdleGroups(this.#machines);
       for (const [place, id] of order.entries()) this.#placeIfNeeded(id, order, place + 1);
     }

@@ -59,23 +59,24 @@ export class TopologyState {
   /** Takes the workers of a placement, but for slots that others hold; `taken` has those that nobody offers. */
   load(unordered: readonly PlacedWorker[], machines: Machines, taken: TakenSlots): void {
     const list = placedList(unordered, this.request);
-    const { workers, supervisors, firstWorker, ports } = list;
-    const { slotHolder } = machines;
+    const { workers, supervisors, firstWorker, ports, isDisjoint } = list;
+    const { slotHolder, indexOfId } = machines;
     const held: HeldWorker[] = [];
     for (let index = 0; index < supervisors.length; index++) {
-      const machine = machines.indexOfId.get(supervisors[index]!) ?? NONE;
+      const machine = indexOfId.get(supervisors[index]!) ?? NONE;
       for (let at = firstWorker[index]!; at < firstWorker[index + 1]!; at++) {
         const slot = machines.slotIndex(machine, ports[at]!);
         if (slot !== NONE && slotHolder[slot] !== NONE) continue;
-        if (!this.#mark(list, at)) continue;
+        if (!isDisjoint && !this.#mark(list, at)) continue;
         if (slot !== NONE) slotHolder[slot] = this.index;
         else if (!taken.take(machine, ports[at]!)) {
-          this.#unmark(list, at);
+          if (!isDisjoint) this.#unmark(list, at);
           continue;
         }
         held.push({ machine, slot, placed: workers[at]!, list, at });
       }
     }
+    if (isDisjoint) this.#markAll(list, held);
     this.#workers = held;
     if (held.length === workers.length) this.loaded = workers;
   }
@@ -114,7 +115,7 @@ export class TopologyState {
     let memory = 0;
     for (const { machine, list, at } of this.#workers) {
       memory += list.use[at * resourceCount + MEMORY]!;
-      for (const region of list.regions[at]!) {
+      for (const region of list.regions[at] ?? []) {
         const key = `${machine}:${region}`;
         if (sharedByMachine.has(key)) continue;
         sharedByMachine.add(key);
@@ -160,6 +161,14 @@ export class TopologyState {
     }
     this.#workers = [...this.#workers, ...workers].sort((a, b) => compareSlots(a.placed, b.placed));
     this.#account(isShared ? this.#workers : workers, machines, 1, minimumWorkerCpu);
+  }
+
+  /** Notes that the executors of all held workers of a list have a slot; none of them is in it twice. */
+  #markAll(list: PlacedList, held: readonly HeldWorker[]): void {
+    if (held.length === list.workers.length && list.executors.length === this.assigned.length) {
+      this.assigned.fill(1);
+      this.unassigned = 0;
+    } else for (const { at } of held) this.#mark(list, at);
   }
 
   /** Notes that a worker's executors have a slot; false, with nothing noted, if one has already. */
