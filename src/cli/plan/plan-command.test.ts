@@ -109,6 +109,18 @@ describe('isobar plan', () => {
     expect(out).toMatch(/largest {2,}– +4 \(optimal\) +4 \(optimal\) +12/);
   });
 
+  it('compares in several tables what is too wide for one, and cuts no name', async () => {
+    const compare = 'balanced,even,default,resource-aware';
+    const lines = (await run({ 'c.json': small }, { compare }, 70)).out.split('\n');
+    expect(lines.every((line) => line.length <= 70)).toBe(true);
+    expect(lines.filter((line) => line.startsWith('executors without place'))).toHaveLength(2);
+    expect(lines.filter((line) => /^ +NOW/.test(line)).map((line) => line.trim().split(/ +/))).toEqual([
+      ['NOW', 'BALANCED', 'EVEN'],
+      ['NOW', 'DEFAULT', 'RESOURCE-AWARE'],
+    ]);
+    expect(lines.join('\n')).not.toContain('…');
+  });
+
   it('prints what does not fit with need, have, best machine and the first rule that failed, and ends with 1', async () => {
     const heavy = {
       id: 'heavy',
