@@ -203,3 +203,35 @@ describe('arranging groups that weigh the same', () => {
     expect([...arranged]).toEqual([0, 1, 1]);
   });
 });
+
+describe('the work of an arrangement', () => {
+  function judgedBy(effort: number): number {
+    const count = 20;
+    let judged = 0;
+    arrangeGroups(
+      {
+        loads: new Float64Array(count).fill(1),
+        assigned: Int32Array.from({ length: count }, (_, group) => group),
+        current: new Int32Array(count).fill(-1),
+        free: new Int32Array(count),
+        machineLoads: new Float64Array(count).fill(1),
+      },
+      [
+        {
+          changeBy: () => {
+            judged++;
+            return 0;
+          },
+          move: () => undefined,
+          effortOf: () => effort,
+        },
+      ],
+    );
+    return judged;
+  }
+
+  it('is bounded where groups exchange very much with each other, too', () => {
+    expect(judgedBy(1)).toBe(20 * 19);
+    expect(judgedBy(256_000)).toBe(40);
+  });
+});

@@ -13,6 +13,8 @@ export interface Objective {
   /** By how much it changes if `group` goes from one machine to the other and `other` (-1: nobody) the other way. */
   changeBy(group: number, from: number, to: number, other: number): number;
   move(group: number, from: number, to: number): void;
+  /** How many numbers `changeBy` looks at because of a group. */
+  effortOf(group: number): number;
 }
 
 export interface Arrangement {
@@ -39,6 +41,8 @@ const PARTNERS = 64;
 const CANDIDATES = 32;
 /** Exchanges that are judged at most for each objective: bounds the time for large clusters. */
 const MAX_JUDGED = 80_000;
+/** So many numbers to look at make an exchange count as one more: bounds the time where components have very many inputs. */
+const NUMBERS_OF_ONE = 256;
 const LEAST_GAIN = 1e-9;
 
 /** Cost: at most {@link MAX_JUDGED} exchanges judged for each objective; nothing where no group is new and none moves. */
@@ -70,6 +74,8 @@ class Exchanges {
   readonly #groupsOf: number[][];
   #judged = 0;
   #exchanges = 0;
+  /** By group: numbers to look at for the objectives in question. */
+  readonly #efforts: Float64Array;
 
   constructor(
     { loads, assigned, current, free, machineLoads }: Arrangement,
@@ -82,6 +88,7 @@ class Exchanges {
     this.#free = Int32Array.from(free);
     this.#machineLoads = Float64Array.from(machineLoads);
     this.#groupsOf = Array.from(machineLoads, () => []);
+    this.#efforts = new Float64Array(assigned.length);
     for (const [group, machine] of assigned.entries()) if (machine >= 0) this.#groupsOf[machine]!.push(group);
   }
 
@@ -89,6 +96,8 @@ class Exchanges {
   run(): Arranged {
     for (let count = 1; count <= this.#objectives.length; count++) {
       this.#judged = 0;
+      const added = this.#objectives[count - 1]!;
+      for (const group of this.#efforts.keys()) this.#efforts[group]! += added.effortOf(group);
       for (let pass = 0; this.#pass(count, pass); pass++);
     }
     return { assigned: this.#assigned, exchanges: this.#exchanges };
@@ -118,12 +127,17 @@ class Exchanges {
       for (let place = this.#free[to]! > 0 ? -1 : 0; place < Math.min(others.length, CANDIDATES); place++) {
         const other = place < 0 ? -1 : others[place]!;
         if (!this.#isAllowed(group, from, to, other)) continue;
-        this.#judged++;
+        this.#judged += this.#costOf(group, other);
         const changes = this.#judge(count, { group, from, to, other }, best?.changes);
         if (changes !== undefined) best = { to, other, changes };
       }
     }
     return best;
+  }
+
+  #costOf(group: number, other: number): number {
+    const numbers = this.#efforts[group]! + (other < 0 ? 0 : this.#efforts[other]!);
+    return 1 + Math.floor(numbers / NUMBERS_OF_ONE);
   }
 
   #isAllowed(group: number, from: number, to: number, other: number): boolean {

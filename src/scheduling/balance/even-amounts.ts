@@ -43,6 +43,10 @@ export class EvenAmounts implements Objective {
     this.#add(group, to, 1);
   }
 
+  effortOf(group: number): number {
+    return this.#amounts[group]!.length;
+  }
+
   #of(group: number): Amounts {
     return group < 0 ? NOTHING : this.#amounts[group]!;
   }

@@ -51,6 +51,11 @@ export class NearNeighbours implements Objective {
     this.#add(group, to, 1);
   }
 
+  effortOf(group: number): number {
+    const { outgoing, incoming } = this.#ends[group]!;
+    return outgoing.length + incoming.length;
+  }
+
   #savedBy(outgoing: Amounts, incoming: Amounts, from: number, to: number): number {
     let saved = 0;
     let place = 0;
