@@ -588,8 +588,15 @@ const loop = (see: (n: number) => void) =>
     },
   });
 
-/** A graph of layers with diamonds, cycles, joins of several anchors and copies to all tasks. */
-function randomCase(seed: number) {
+/**
+ * A graph of layers with diamonds, cycles, joins of several anchors and copies to all tasks. `trip` is called before a bolt
+ * takes note of a row, and may throw.
+ */
+function randomCase(
+  seed: number,
+  trip: (bolt: string, n: number) => void = () => undefined,
+  styles: readonly Style[] = ['sync', 'sync', 'async', 'manual', 'join', 'cycle'],
+) {
   const random = chance(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const pick = <Value>(...values: readonly Value[]): Value => values[below(values.length)]!;
@@ -598,7 +605,7 @@ function randomCase(seed: number) {
   const spoutTasks = 1 + below(2);
   const bolts = Array.from({ length: 1 + below(5) }, (_, i) => ({
     name: `b${i}`,
-    style: pick<Style>('sync', 'sync', 'async', 'manual', 'join', 'cycle'),
+    style: pick(...styles),
     tasks: 1 + below(3),
     inputs: [...new Set([below(i + 1), below(i + 1)])].map((from) => ({
       from: from - 1,
@@ -623,7 +630,10 @@ function randomCase(seed: number) {
       // The graph is built once per thread; what its bolts see is gathered over all of them.
       const mine = seen.get(name) ?? new Map<number, number>();
       seen.set(name, mine);
-      const see = (n: number): void => void mine.set(n, (mine.get(n) ?? 0) + 1);
+      const see = (n: number): void => {
+        trip(name, n);
+        mine.set(n, (mine.get(n) ?? 0) + 1);
+      };
       const made = {
         sync: bolt({
           takes: ROW,
@@ -824,4 +834,89 @@ describe('random graphs', () => {
     expect(run.totals('source')).toMatchObject({ deadLetters: 0, pending: 0 });
     for (const { name } of bolts) expect(sorted(seen.get(name)!.keys())).toEqual(ids(rows));
   });
+
+  it.each(ids(COUNT).map((i) => SEED + 2000 + i))(
+    'ack or dead-letter every row whatever fails, moves and crashes together (seed %i)',
+    async (seed) => {
+      const random = chance(seed + 1);
+      const tripped = new Set<string>();
+      const poison = new Set<number>();
+      // Most flaws are gone when the row comes again; those of poison are not.
+      const trip = (name: string, n: number): void => {
+        const draw = chance(seed ^ Math.imul(n + 1, 7919) ^ name.charCodeAt(1))();
+        if (draw < 0.02) poison.add(n);
+        else if (draw > 0.1 || tripped.has(`${name}/${n}`)) return;
+        tripped.add(`${name}/${n}`);
+        throw new Error(`${name} does not like ${n}`);
+      };
+      const { rows, threads, bolts, settings, seen, definition, place, below } = randomCase(seed, trip);
+      const directory = letters();
+      const run = start(definition, {
+        threads,
+        settings: { ...settings, 'replay.max-failures': 8 },
+        place,
+        deadLetterDirectory: directory,
+      });
+      let isOver = false;
+      const end = run.runToEnd().finally(() => {
+        isOver = true;
+      });
+      const executed = (): number => bolts.reduce((sum, { name }) => sum + run.totals(name).executed, 0);
+      for (let faults = 1 + below(6); faults > 0; faults--) {
+        const limit = executed() + below(rows);
+        await run.until('progress', () => executed() >= limit || isOver, 10_000);
+        const tasks = run.book.all();
+        const { task } = tasks[below(tasks.length)]!;
+        const draw = random();
+        if (draw < 0.3) await run.crash(below(threads), { atOnce: random() < 0.5 });
+        else if (draw < 0.5) await run.move(task, below(threads));
+        else await run.plannedMove(task, below(threads), random() < 0.5 ? 5 : 1000);
+      }
+      await end;
+      expect(run.totals('source').pending).toBe(0);
+      const put = new Set<number>();
+      for (const file of run.deadLetterFiles)
+        for (const line of readFileSync(file, 'utf8').trim().split('\n'))
+          put.add((JSON.parse(line) as { row: { n: number } }).row.n);
+      // Rows that are joined share their fate; no other healthy row is given up.
+      const isJoined = bolts.some(({ style }) => style === 'join');
+      expect(sorted(put).filter((n) => !isJoined || poison.has(n))).toEqual(sorted(poison));
+      const healthy = ids(rows).filter((n) => !put.has(n));
+      for (const { name } of bolts)
+        expect(sorted(seen.get(name)!.keys()).filter((n) => !put.has(n))).toEqual(healthy);
+    },
+  );
+
+  it.each(ids(COUNT).map((i) => SEED + 3000 + i))(
+    'come to their end without acking, and no planned move loses or repeats a row (seed %i)',
+    async (seed) => {
+      const random = chance(seed + 1);
+      const styles: Style[] = ['sync', 'async', 'manual'];
+      const made = randomCase(seed, undefined, styles);
+      const { rows, threads, bolts, settings, seen, definition, copies, place, below } = made;
+      const run = start(definition, { threads, settings: { ...settings, 'topology.ackers': 0 }, place });
+      let isOver = false;
+      const end = run.runToEnd().finally(() => {
+        isOver = true;
+      });
+      const executed = (): number => bolts.reduce((sum, { name }) => sum + run.totals(name).executed, 0);
+      const mayLose = random() < 0.4;
+      for (let faults = 1 + below(6); faults > 0; faults--) {
+        const limit = executed() + below(rows);
+        await run.until('progress', () => executed() >= limit || isOver, 10_000);
+        const tasks = run.book.all();
+        const { task } = tasks[below(tasks.length)]!;
+        if (mayLose && random() < 0.4) await run.crash(below(threads), { atOnce: random() < 0.5 });
+        else if (mayLose && random() < 0.3) await run.move(task, below(threads));
+        else await run.plannedMove(task, below(threads), 5000);
+      }
+      await end;
+      expect(run.errors).toEqual([]);
+      if (mayLose) return;
+      for (const [i, { name }] of bolts.entries()) {
+        expect(sorted(seen.get(name)!.keys())).toEqual(ids(rows));
+        expect(new Set(seen.get(name)!.values())).toEqual(new Set([copies[i]]));
+      }
+    },
+  );
 });

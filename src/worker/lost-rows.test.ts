@@ -49,6 +49,65 @@ describe('rows that went with a thread', () => {
   });
 });
 
+describe('rows that are emitted while their receiver is nowhere', () => {
+  it.each(['position', 'id'] as const)(
+    'come again when it is back: pushed by a source between its calls, with a %s',
+    async (kind) => {
+      let open = (): void => undefined;
+      const isOpen = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      let lives = 0;
+      const seen = new Set<number>();
+      const sink = bolt({
+        takes: ROW,
+        async prepare() {
+          if (++lives > 1) await isOpen;
+          return { process: ({ n }) => void seen.add(n) };
+        },
+      });
+      let push = (_n: number): void => undefined;
+      const acked = new Set<unknown>();
+      const pushing = spout({
+        emits: ROW,
+        open: () => ({
+          next(out) {
+            push = (n) => out.emit({ n }, kind === 'id' ? { id: n } : { position: n + 1, id: n });
+            return acked.size === 20 ? ('ended' as const) : ('idle' as const);
+          },
+          ack: (id) => void acked.add(id),
+          fail: (id) => {
+            // Whoever gives no position emits it again himself.
+            if (kind === 'id') setTimeout(() => push(Number(id)), 5);
+          },
+        }),
+      });
+      const run = (harness = new ThreadHarness(
+        topology('pushed', (b) => {
+          b.bolt('sink', sink).global(b.spout('source', pushing));
+        }),
+        {
+          threads: 2,
+          place: (component) => (component === 'source' ? 0 : 1),
+          settings: { 'replay.quiet-time': '10m' },
+        },
+      ));
+      await run.until('a source', () => {
+        push(0);
+        return seen.size > 0;
+      });
+      await run.until('the first row', () => acked.size === 1);
+      await run.crash(1);
+      for (let n = 1; n < 20; n++) push(n);
+      await pause(20);
+      open();
+      await run.runToEnd();
+      expect([...seen].sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n));
+      expect(run.totals('source')).toMatchObject({ pending: 0, deadLetters: 0 });
+    },
+  );
+});
+
 describe('a tree whose rows are nowhere', () => {
   it('is replayed although ticks emit all the time, and healthy ones are not', async () => {
     let ticks = 0;

@@ -105,8 +105,9 @@ export class ThreadContext {
   /** Senders that wait to hear that rows have passed, by endpoint. */
   readonly #earlyPasses = new Map<number, readonly (readonly [task: number, id: number])[]>();
   /**
-   * Acks and failures for roots that are nowhere now: rows can be here before the routes that say where their roots are.
-   * Bounded by the rows that were received; a root that comes back is another generation and ignores them.
+   * Acks and failures for roots that are nowhere now: rows can be here before the routes that say where their roots are. And
+   * failures of rows whose receivers are nowhere. Bounded by the rows that were received, and by those that sources push; a
+   * root that comes back is another generation and ignores them.
    */
   #homeless: (() => void)[] = [];
   /** Their rows are sent into no cycle any more. */
@@ -330,7 +331,10 @@ export class ThreadContext {
     }
     const link = this.linkOfTask[targetTask];
     if (link === undefined) {
-      // The task went while this call was under way: its tree is marked as lost, so the row need not be kept.
+      // Emitted by a call under way, or pushed by a source: its tree fails when routes change, and not within user code.
+      if (several !== null) this.#homeless.push(() => this.failSeveral(several, 'lost', 0));
+      else if (rootTask !== 0)
+        this.#homeless.push(() => this.fail(rootTask, rootGeneration, rootSequence, 'lost', 0));
       return;
     }
     if (mark !== 0 && link.heldExtra(edge.creditClass) >= this.options.settings['cycle.reserve'])
@@ -383,7 +387,7 @@ export class ThreadContext {
     link.fail(rootTask, rootGeneration, rootSequence, FAILURE_REASONS.indexOf(reason), failingTask);
   }
 
-  /** Sends what waited for a root to be somewhere; call it when routes have changed. */
+  /** Sends what waited for a root, or a receiver, to be somewhere; call it when routes have changed. */
   deliverHomeless(): void {
     for (const deliver of this.#homeless.splice(0)) deliver();
   }
