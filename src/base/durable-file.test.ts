@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readJsonFile, removeUnfinished, writeDurableFile } from './durable-file.js';
+import { readJsonFile, removeUnfinished, writeDurableFile, writeWorkFile } from './durable-file.js';
 
 let directory: string;
 beforeEach(() => {
@@ -26,5 +26,15 @@ describe('a durable file', () => {
     expect(readdirSync(directory).sort()).toEqual(others);
     expect(readFileSync(join(directory, '.hidden'), 'utf8')).toBe('x');
     removeUnfinished(join(directory, 'not-there'));
+  });
+
+  it('that cannot be written says where, and that the directory is unusable', () => {
+    const path = join(directory, 'missing', 'x');
+    expect(() => writeWorkFile(path, 'x')).toThrow(
+      expect.objectContaining({
+        code: 'STATE_DIRECTORY_UNUSABLE',
+        details: expect.objectContaining({ where: path }) as object,
+      }),
+    );
   });
 });

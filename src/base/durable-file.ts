@@ -9,9 +9,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { toIsobarError } from './errors.js';
 
 /** What `writeDurableFile` calls a file before it is in its place. */
 const UNFINISHED = /^\..+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
@@ -39,6 +41,22 @@ export function writeDurableFile(path: string, content: string | Uint8Array, mod
     throw error;
   }
   flushDirectory(directory);
+}
+
+/**
+ * Writes a file that lives no longer than the process that it is for.
+ *
+ * @throws STATE_DIRECTORY_UNUSABLE
+ */
+export function writeWorkFile(path: string, content: string | Uint8Array): void {
+  try {
+    writeFileSync(path, content);
+  } catch (error) {
+    throw toIsobarError(error, 'STATE_DIRECTORY_UNUSABLE', {
+      expected: 'a directory that can be written',
+      where: path,
+    });
+  }
 }
 
 /** Removes what writers that were killed have left beside their files in this directory. Nobody may be writing there. */

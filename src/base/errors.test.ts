@@ -91,6 +91,17 @@ describe('errors', () => {
     expect(toIsobarError(other, 'USER_CODE_FAILED').code).toBe('USER_CODE_FAILED');
   });
 
+  it.each(['ENOSPC', 'EDQUOT', 'EROFS'])('say of %s that a directory cannot be used', (refusal) => {
+    const refused = Object.assign(new Error(`${refusal}: write`), { code: refusal, path: '/state/x' });
+    expect(toIsobarError(refused)).toMatchObject({
+      code: 'STATE_DIRECTORY_UNUSABLE',
+      details: { expected: 'a directory that can be written', where: '/state/x' },
+    });
+    expect(toIsobarError(refused, 'USER_CODE_FAILED').code).toBe('USER_CODE_FAILED');
+    const other = Object.assign(new Error('x'), { code: 'ENOTCONN' });
+    expect(toIsobarError(other).code).toBe('INTERNAL');
+  });
+
   it.each([
     undefined,
     null,

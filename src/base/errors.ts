@@ -502,23 +502,23 @@ export function hasCode(error: unknown, code: ErrorCode): error is IsobarError {
   return error instanceof IsobarError && error.code === code;
 }
 
+/** What the system says of a disk that takes nothing more, or never did. */
+const DISK_REFUSALS: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
+
 /**
- * Turns anything thrown into an {@link IsobarError}; unknown errors get `code`, default `INTERNAL`. An error of another
- * copy of this package (a bundle may hold one) keeps its code.
+ * Turns anything thrown into an {@link IsobarError}; unknown errors get `code`. Without one it is `INTERNAL`, or
+ * `STATE_DIRECTORY_UNUSABLE` where the disk is full or read-only. An error of another copy of this package (a bundle may
+ * hold one) keeps its code.
  */
-export function toIsobarError(
-  thrown: unknown,
-  code: ErrorCode = 'INTERNAL',
-  details: ErrorDetails = {},
-): IsobarError {
-  if (!isError(thrown)) return new IsobarError(code, describe(thrown), details, thrown);
+export function toIsobarError(thrown: unknown, code?: ErrorCode, details: ErrorDetails = {}): IsobarError {
+  if (!isError(thrown)) return new IsobarError(code ?? 'INTERNAL', describe(thrown), details, thrown);
   if (thrown instanceof IsobarError) return thrown;
-  const foreign = foreignError(thrown);
-  const cause = foreign === undefined ? thrown : foreign.cause;
+  const known = foreignError(thrown) ?? (code === undefined ? diskRefusal(thrown) : undefined);
+  const cause = known === undefined ? thrown : known.cause;
   const error = new IsobarError(
-    foreign?.code ?? code,
+    known?.code ?? code ?? 'INTERNAL',
     textOf(thrown, 'message') ?? 'an error without a message was thrown',
-    { ...details, ...foreign?.details },
+    { ...details, ...known?.details },
     cause,
   );
   const stack = textOf(thrown, 'stack');
@@ -553,7 +553,25 @@ function causeOf(thrown: Error): unknown {
   }
 }
 
-function foreignError(thrown: Error): { code: ErrorCode; details: ErrorDetails; cause: unknown } | undefined {
+interface KnownError {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+  readonly cause: unknown;
+}
+
+/** Of a write of Isobar's own that nobody has named the place of: user code's errors come with a code. */
+function diskRefusal(thrown: Error): KnownError | undefined {
+  const { code, path } = thrown as NodeJS.ErrnoException;
+  if (!DISK_REFUSALS.has(code)) return undefined;
+  const where = typeof path === 'string' ? { where: path } : {};
+  return {
+    code: 'STATE_DIRECTORY_UNUSABLE',
+    details: { expected: 'a directory that can be written', ...where },
+    cause: thrown,
+  };
+}
+
+function foreignError(thrown: Error): KnownError | undefined {
   try {
     if (thrown.name !== 'IsobarError' || !('code' in thrown)) return undefined;
     const { code } = thrown;

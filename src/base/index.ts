@@ -9,7 +9,7 @@ export { msBetween, systemClock, VirtualClock } from './clock.js';
 export { crc32 } from './crc32.js';
 export type { DirectoryLock } from './directory-lock.js';
 export { directoryOwner, lockDirectory } from './directory-lock.js';
-export { readJsonFile, removeUnfinished, writeDurableFile } from './durable-file.js';
+export { readJsonFile, removeUnfinished, writeDurableFile, writeWorkFile } from './durable-file.js';
 export { errorKind } from './error-kind.js';
 export type { ErrorCode, ErrorDetails, ErrorRecord } from './errors.js';
 export { ERROR_TABLE, hasCode, isErrorCode, IsobarError, toErrorRecord, toIsobarError } from './errors.js';

@@ -26,6 +26,14 @@ describe('errorText', () => {
     `);
   });
 
+  it('shows the whole stack of a fault of our own, which it asks to report', () => {
+    const stack = `Error: x\n    at write (${place.prefixes[0] ?? ''}/keeper.js:1:2)\n    at node:fs:1:1`;
+    const lines = (code: 'INTERNAL' | 'STATE_DAMAGED') =>
+      errorText({ code, message: 'x', details: {}, stack }, place, plainColors);
+    expect(lines('INTERNAL')).toContain('keeper.js:1:2');
+    expect(lines('STATE_DAMAGED')).not.toContain('keeper.js');
+  });
+
   it('lists all faults and what the file printed', () => {
     const error: ErrorRecord = {
       code: 'FIELD_UNKNOWN',

@@ -22,7 +22,9 @@ export function errorText(error: ErrorRecord, place: OwnPlace, colors: Colors): 
   }
   lines.push(...furtherFaults(error).map((fault) => `  - ${indent(fault, 4)}`));
   lines.push(...whatToDo(error));
-  lines.push(...userFrames(error, place).map((frame) => colors.dim(`    ${frame}`)));
+  // Of a fault of our own the reader is asked for the stack, which is all ours.
+  const shown = error.code === 'INTERNAL' ? { prefixes: [] } : place;
+  lines.push(...userFrames(error, shown).map((frame) => colors.dim(`    ${frame}`)));
   const { output } = error.details;
   if (typeof output === 'string' && output.trim() !== '')
     lines.push('  output of the file:', `    ${indent(output, 4)}`);

@@ -40,6 +40,7 @@ describe('readRunOptions', () => {
     [{ set: ['topology.workers=1', 'topology.workers=2'] }, 'USAGE'],
     [{ workers: '1', set: ['topology.workers=2'] }, 'USAGE'],
     [{ json: true, quiet: true }, 'USAGE'],
+    [{ state: '' }, 'USAGE'],
     [{ workers: '1.5' }, 'SETTINGS_INVALID'],
     [{ workers: '-1' }, 'SETTINGS_INVALID'],
     [{ set: ['topology.wokers=1'] }, 'SETTINGS_INVALID'],

@@ -53,6 +53,9 @@ export function readRunOptions(file: string, flags: RunFlags): RunOptions {
   if (flags.json && flags.quiet) {
     throw new IsobarError('USAGE', '--json and --quiet contradict each other', { expected: 'one of them' });
   }
+  if (flags.state === '') {
+    throw new IsobarError('USAGE', '--state is empty', { expected: 'a directory', found: 'an empty text' });
+  }
   const isCluster = (key: string): boolean => {
     const name = canonicalSettingName(key);
     const definition: SettingDefinition | undefined = name === undefined ? undefined : SETTINGS_TABLE[name];

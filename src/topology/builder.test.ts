@@ -559,6 +559,27 @@ describe('rules at run time', () => {
     ).toEqual(['DEFINITION_ILLEGAL']);
   });
 
+  it('says of each fault what was expected and found, where these differ', () => {
+    const { message } = failureOf(() =>
+      buildLoosely((b) => {
+        const source = b.spout('s', lines);
+        b.bolt('__x', split).shuffle(source);
+        b.bolt('y', split).fields(source, []);
+      }),
+    );
+    expect(message).toMatch(
+      /"__x" is not a component id; expected a text of .* that does not start with __/u,
+    );
+    expect(message).toContain('the fields grouping names no field; expected at least one field, found none');
+    const alike = failureOf(() =>
+      buildLoosely((b) => {
+        b.spout('__s', lines);
+        b.spout('__t', lines);
+      }),
+    );
+    expect(alike.message).not.toContain('expected');
+  });
+
   it('reports at most a hundred faults and counts the rest', () => {
     const failure = failureOf(() =>
       buildLoosely((b) => {

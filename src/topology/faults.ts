@@ -17,6 +17,7 @@ const MAX_REPORTED_FAULTS = 100;
 
 /**
  * Throws one error for all faults, if there are any: code and details are those of the first, `details.faults` has all.
+ * Where several faults expect different things, the line of each says what it expects.
  *
  * @param code takes the place of the first fault's code
  */
@@ -24,7 +25,8 @@ export function throwFaults(faults: readonly TopologyFault[], code?: ErrorCode, 
   const [first] = faults;
   if (first === undefined) return;
   const reported = faults.slice(0, MAX_REPORTED_FAULTS);
-  const lines = reported.map(faultLine);
+  const isOneRule = reported.every(({ expected }) => expected === first.expected);
+  const lines = reported.map((fault) => (isOneRule ? faultLine(fault) : fullLine(fault)));
   if (faults.length > reported.length) lines.push(`and ${faults.length - reported.length} more`);
   const message = lines.length === 1 ? lines[0]! : `${faults.length} faults:\n  ${lines.join('\n  ')}`;
   throw new IsobarError(
@@ -42,6 +44,15 @@ export function throwFaults(faults: readonly TopologyFault[], code?: ErrorCode, 
 
 function faultLine(fault: TopologyFault): string {
   return fault.where === '' ? fault.message : `${fault.where}: ${fault.message}`;
+}
+
+function fullLine(fault: TopologyFault): string {
+  const { expected, found } = fault;
+  const facts = [
+    ...(expected === undefined ? [] : [`expected ${expected}`]),
+    ...(found === undefined || fault.message.includes(found) ? [] : [`found ${found}`]),
+  ];
+  return facts.length === 0 ? faultLine(fault) : `${faultLine(fault)}; ${facts.join(', ')}`;
 }
 
 /** A value in a few words, for messages; never throws and never grows long. */

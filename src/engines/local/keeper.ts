@@ -6,7 +6,7 @@
  * K3  A first start that fails for a reason that will not go away is not tried again: its error is the caller's.
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import { openSync, closeSync, writeFileSync } from 'node:fs';
+import { openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectControl, type ControlClient } from '../../api/index.js';
@@ -16,6 +16,7 @@ import {
   systemClock,
   processIdentity,
   packageEntry,
+  writeWorkFile,
 } from '../../base/index.js';
 
 import { type DaemonLaunch, FIRST_DAEMON, type FromDaemon, type ToDaemon } from './daemon-launch.js';
@@ -106,7 +107,7 @@ class Keeper implements LocalCluster {
     // Runs are many at once, and each ends with its topology: who wants metrics of one says where.
     const settings = { 'log.rate-limit': null, 'metrics.port': null, ...options.settings };
     const launch: DaemonLaunch = { directory: this.directory, settings, keeper };
-    writeFileSync(this.#launchPath, JSON.stringify(launch));
+    writeWorkFile(this.#launchPath, JSON.stringify(launch));
     this.#state = this.#spawn();
     // Not before the daemon: the next run should not wait for the last one's remains.
     setImmediate(() => sweepDeadRuns(base, runningCommands()));

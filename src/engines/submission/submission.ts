@@ -2,9 +2,8 @@
  * From a file to what Nimbus wants: the type check runs beside bundling and evaluation, and nothing is handed out before
  * both have passed.
  */
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasCode } from '../../base/index.js';
+import { hasCode, writeWorkFile } from '../../base/index.js';
 import type { TopologyDescription } from '../../topology/index.js';
 import { bundleTopology, type Bundle } from './bundle.js';
 import { describeInChild } from './evaluate.js';
@@ -31,7 +30,7 @@ export interface SubmissionOptions {
  *
  * Type errors win over what the same mistake does at run time; a file that cannot be bundled is reported at once.
  *
- * @throws FILE_NOT_FOUND, BUNDLE_FAILED, TYPE_CHECK_FAILED, and the codes of {@link describeInChild}
+ * @throws FILE_NOT_FOUND, BUNDLE_FAILED, TYPE_CHECK_FAILED, and STATE_DIRECTORY_UNUSABLE, and the codes of {@link describeInChild}
  */
 export async function prepareSubmission(options: SubmissionOptions): Promise<Submission> {
   const { file, evaluationTimeoutMs, workDirectory } = options;
@@ -42,8 +41,8 @@ export async function prepareSubmission(options: SubmissionOptions): Promise<Sub
     const bundle = await bundleTopology(file);
     options.onInputs?.(bundle.inputs);
     const path = join(workDirectory, 'bundle.mjs');
-    writeFileSync(`${path}.map`, bundle.sourceMap);
-    writeFileSync(path, bundle.code);
+    writeWorkFile(`${path}.map`, bundle.sourceMap);
+    writeWorkFile(path, bundle.code);
     return {
       bundle,
       description: await describeInChild(path, { file, timeoutMs: evaluationTimeoutMs, signal }),
