@@ -235,6 +235,25 @@ describe('isobar plan', () => {
     expect(err).toContain('an id of its own, found "words"');
   });
 
+  it('tells at the end of a timeline what stays in fewer workers than it wants, and does not where it grows', async () => {
+    const setting = ['load-balance.mode=slots'];
+    const bySlots = await run({ 'c.json': small }, { timeline: true, set: setting });
+    expect(bySlots.out.replaceAll(/\s+/g, ' ')).toContain(
+      'words has 1 of 6 workers: it stays on the slots that it was placed on, until isobar rebalance words',
+    );
+    const byTasks = await run({ 'c.json': small }, { timeline: true });
+    expect(byTasks.out).not.toContain('workers: it stays');
+    const { short } = JSON.parse(
+      (await run({ 'c.json': small }, { timeline: true, set: setting, json: true })).out,
+    ) as { short: unknown };
+    expect(short).toEqual([{ topologyId: 'words', workers: 1, wanted: 6, stays: true }]);
+  });
+
+  it('says which topology there is where --explain names another one before a component', async () => {
+    const { err } = await run({ 'c.json': small }, { explain: 'nosuch/sink' });
+    expect(err).toContain('expected  the topology words; there is no other');
+  });
+
   it('keeps the shape of its JSON', async () => {
     const { out } = await run({ 'c.json': small }, { json: true, addSupervisor: ['id=m4,slots=3'] });
     expect(JSON.parse(out)).toMatchObject({

@@ -216,6 +216,9 @@ function executorsNamed({ topologies }: ClusterPlan, name: string): readonly (re
   }
   const at = rest.lastIndexOf('/');
   const [component, task] = [rest.slice(0, Math.max(0, at)), Number(rest.slice(at + 1))];
+  // What stands before a slash may have been meant as a topology.
+  if (slash > 0 && isNamed.length === 0 && components.includes(name.slice(slash + 1)))
+    throw wrong(head, `the topology ${topology.id}; there is no other`);
   if (component !== '' && !components.includes(component)) {
     const closest = closestName(component, components);
     throw wrong(

@@ -10,7 +10,7 @@ const MAX_LOADS = 8;
 const MAX_PORTS = 6;
 
 export function timelineLines(
-  { strategy, events, isSettled, endMs, after }: SlotTimeline,
+  { strategy, events, isSettled, endMs, after, short }: SlotTimeline,
   { width, isWhole }: { readonly width: number; readonly isWhole: boolean },
 ): string[] {
   const subjects = events.map(subjectOf);
@@ -38,8 +38,15 @@ export function timelineLines(
   lines.push(
     '',
     `at the end: ${counted(executors, 'executor')} in ${counted(workers, 'worker')}; load per machine ${loads}; largest ${boundText(after)}`,
+    ...short.flatMap((one) => indented(shortText(one), width, 2)),
   );
   return lines;
+}
+
+function shortText({ topologyId, workers, wanted, stays }: SlotTimeline['short'][number]): string {
+  const id = printable(topologyId);
+  const has = `${id} has ${workers} of ${counted(wanted, 'worker')}`;
+  return stays ? `${has}: it stays on the slots that it was placed on, until isobar rebalance ${id}` : has;
 }
 
 function partly(count: number): number[] {

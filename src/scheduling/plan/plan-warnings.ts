@@ -14,7 +14,7 @@ export const WARNING_RULES = {
   blacklisted: 'nothing new is placed there for now',
   'idle-machines': 'machines have nothing to do while others have much',
   'hot-machine':
-    'another placement of the same workers would be more even; what runs and has state moves only by isobar rebalance NAME',
+    'another placement of the same workers would be more even; only load-balance.mode tasks goes by load, and what runs and has state moves only by isobar rebalance NAME',
   'heavy-worker': 'no placement of these workers is even; more of them (topology.workers) would be',
   'over-committed': 'more is asked of machines than they offer; the strategy resource-aware looks at that',
   'single-point-of-failure': 'it stands still when one machine is lost; more workers would spread it',

@@ -58,6 +58,14 @@ export interface SlotTimeline {
   /** Nothing would change any more. */
   readonly isSettled: boolean;
   readonly after: PlacementMetrics;
+  /** Topologies that run in fewer workers than they want. */
+  readonly short: readonly {
+    readonly topologyId: string;
+    readonly workers: number;
+    readonly wanted: number;
+    /** It keeps what it was placed on, whatever comes free: every mode of the strategy `balanced` but `tasks`. */
+    readonly stays: boolean;
+  }[];
 }
 
 const MAX_OFFERS = 200;
@@ -115,7 +123,18 @@ class Timeline {
       endMs: this.#events.at(-1)?.atMs ?? 0,
       isSettled: rounds < MAX_ROUNDS,
       after: placementMetrics(snapshotOf(this.#cluster, this.#stored)),
+      short: this.#short(),
     };
+  }
+
+  #short(): SlotTimeline['short'] {
+    const { topologies } = snapshotOf(this.#cluster, this.#stored);
+    return topologies.flatMap(({ id, workers: most, executors, balance }) => {
+      const workers = this.#stored.get(id)?.slots.length ?? 0;
+      const wanted = Math.min(most, executors.length);
+      const stays = this.#options.strategy === 'balanced' && (balance?.mode ?? 'tasks') !== 'tasks';
+      return workers === 0 || workers >= wanted ? [] : [{ topologyId: id, workers, wanted, stays }];
+    });
   }
 
   #offer({ machine, ports }: Offer): void {
