@@ -55,7 +55,8 @@ export function nearlyEqual(a: number, b: number): boolean {
 /** Groups on another machine than before; those that had none are not moves. */
 export function movesOf({ current }: BalanceProblem, assigned: Assigned): number[] {
   const moved: number[] = [];
-  for (const [group, machine] of assigned.entries()) {
+  for (let group = 0; group < assigned.length; group++) {
+    const machine = assigned[group]!;
     if (current[group]! >= 0 && machine >= 0 && machine !== current[group]) moved.push(group);
   }
   return moved;

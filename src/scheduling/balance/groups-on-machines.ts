@@ -22,7 +22,8 @@ export class GroupsOnMachines {
     this.loads = machineLoads(problem, assigned);
     this.free = Int32Array.from(problem.places);
     this.groupsOf = Array.from(this.loads, () => []);
-    for (const [group, machine] of assigned.entries()) {
+    for (let group = 0; group < assigned.length; group++) {
+      const machine = assigned[group]!;
       if (machine < 0) continue;
       this.groupsOf[machine]!.push(group);
       this.free[machine]!--;

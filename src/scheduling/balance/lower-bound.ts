@@ -59,13 +59,21 @@ function sum(values: Float64Array): number {
 /**
  * How many groups must leave the machines that are too full for `level`: on each as few of the heaviest as suffice.
  */
-export function fewestMoves(problem: BalanceProblem, level: number): number {
-  const { fixedLoads, loads, current } = problem;
-  const groupsOf: number[][] = Array.from(fixedLoads, () => []);
-  for (const [group, machine] of current.entries()) if (machine >= 0) groupsOf[machine]!.push(loads[group]!);
+export function fewestMoves({ fixedLoads, loads, current }: BalanceProblem, level: number): number {
+  const sums = new Float64Array(fixedLoads.length);
+  for (let group = 0; group < current.length; group++)
+    if (current[group]! >= 0) sums[current[group]!]! += loads[group]!;
+  // Mostly few machines are too full: only their groups are put in order.
+  const tooFull = new Map<number, number[]>();
+  for (let machine = 0; machine < sums.length; machine++) {
+    const excess = fixedLoads[machine]! + sums[machine]! - level;
+    if (excess > 0 && !nearlyEqual(excess, 0)) tooFull.set(machine, []);
+  }
+  if (tooFull.size === 0) return 0;
+  for (let group = 0; group < current.length; group++) tooFull.get(current[group]!)?.push(loads[group]!);
   let moves = 0;
-  for (const [machine, own] of groupsOf.entries()) {
-    let excess = fixedLoads[machine]! + own.reduce((total, load) => total + load, 0) - level;
+  for (const [machine, own] of tooFull) {
+    let excess = fixedLoads[machine]! + sums[machine]! - level;
     own.sort((a, b) => b - a);
     for (const load of own) {
       if (excess <= 0 || nearlyEqual(excess, 0)) break;

@@ -22,9 +22,9 @@ export function searchFewestMoves(
   known: Assigned,
 ): Assigned | undefined {
   const { loads, places, fixedLoads } = problem;
-  const groups = [...placed.keys()].filter((group) => placed[group]! >= 0);
   const machines = fixedLoads.length;
-  if (groups.length * Math.log(Math.max(1, machines)) > Math.log(MAX_ASSIGNMENTS)) return undefined;
+  if (loads.length * Math.log(Math.max(1, machines)) > Math.log(MAX_ASSIGNMENTS)) return undefined;
+  const groups = [...placed.keys()].filter((group) => placed[group]! >= 0);
   if (groups.length !== loads.length) return undefined;
   let best = known;
   let bestSpread = spreadOf(machineLoads(problem, known));

@@ -178,6 +178,20 @@ export class MachineOrder {
     yield* this.listed.last;
   }
 
+  /** The whole order at once. */
+  whole(): number[] {
+    const machines = [...this.listed.favoured];
+    for (let place = 0; place < this.#racks.length; place++) {
+      const hosts = this.#hostsInOrder(this.rackAt(place));
+      for (let index = 0; index < hosts.length; index++) {
+        const members = this.#machinesInOrder(hosts[index]!);
+        for (let member = 0; member < members.length; member++)
+          if (this.isListed[members[member]!] === 0) machines.push(members[member]!);
+      }
+    }
+    return machines.concat(this.listed.last);
+  }
+
   /** Supervisors of a rack in order, those in the lists left out. */
   *inRack(rack: number): Generator<number, void> {
     for (const host of this.#hostsInOrder(rack)) {
@@ -191,15 +205,18 @@ export class MachineOrder {
     this.reach(rack);
     const { resourceCount, leftOfRack, hostsOfRack } = this.#machines;
     const hosts = hostsOfRack[rack]!;
-    const sharesOf = Array.from(hosts, (host): Shares => {
-      this.#share(this.#freeOfHost(host), 0, leftOfRack, rack * resourceCount);
-      return { average: shares.average, smallest: shares.smallest };
-    });
-    const counts = Array.from(hosts, (host) => this.#countOfHostThen(host));
-    const places = Array.from(hosts.keys()).sort(
-      (a, b) => counts[b]! - counts[a]! || this.compareShares(sharesOf[a]!, sharesOf[b]!) || a - b,
-    );
-    const list = Int32Array.from(places, (place) => hosts[place]!);
+    const sharesOf: Shares[] = [];
+    const counts: number[] = [];
+    const places: number[] = [];
+    for (let place = 0; place < hosts.length; place++) {
+      this.#share(this.#freeOfHost(hosts[place]!), 0, leftOfRack, rack * resourceCount);
+      sharesOf.push({ average: shares.average, smallest: shares.smallest });
+      counts.push(this.#countOfHostThen(hosts[place]!));
+      places.push(place);
+    }
+    places.sort((a, b) => counts[b]! - counts[a]! || this.compareShares(sharesOf[a]!, sharesOf[b]!) || a - b);
+    const list = new Int32Array(places.length);
+    for (let place = 0; place < list.length; place++) list[place] = hosts[places[place]!]!;
     this.#listOfRack[rack] = list;
     this.#listOfRackSerial[rack] = this.#serial;
     return list;
@@ -233,7 +250,9 @@ export class MachineOrder {
   #freeOfHost(host: number): Float64Array {
     const { machinesOfHost, resourceCount } = this.#machines;
     const free = this.#hostFree.fill(0);
-    for (const machine of machinesOfHost[host]!) {
+    const members = machinesOfHost[host]!;
+    for (let index = 0; index < members.length; index++) {
+      const machine = members[index]!;
       for (let resource = 0; resource < resourceCount; resource++) {
         free[resource]! += this.#machines.free(machine, resource);
       }

@@ -2,7 +2,8 @@
  * Places all executors of one topology that have no slot, or none of them, by the strategy that the topology names. What
  * runs already stays where it is, and no worker that runs is extended.
  */
-import { compareRanges } from '../../order.js';
+import type { ExecutorRange } from '../../assignment.js';
+import type { PlacedWorker } from '../../cluster-snapshot.js';
 import { type Constraints, constraintsOf } from './constraints.js';
 import type { MachineOrder } from './machine-order.js';
 import { NONE } from './machines.js';
@@ -112,30 +113,32 @@ function roundRobinMachines({ machines, state, all, options }: PlaceInput, order
     }
   }
   order.begin(NONE);
-  return [...order.all()]
+  return order
+    .whole()
     .filter((machine) => shared[machine] === 0)
     .slice(0, Math.max(0, isolatedMachines ?? Infinity));
 }
 
 /** What was put as workers. */
 function workersOf({ machines, request, slots, executors }: Trial): HeldWorker[] {
-  const bySlot = new Map<number, number[]>();
-  slots.forEach((slot, index) => {
-    const executor = executors[index]!;
-    const list = bySlot.get(slot);
-    if (list === undefined) bySlot.set(slot, [executor]);
-    else list.push(executor);
-  });
-  // Slots are numbered in order of supervisor and port.
-  const ordered = [...bySlot].sort(([a], [b]) => a - b);
-  const list = placedList(
-    ordered.map(([slot, inSlot]) => ({
-      ...machines.slot(slot),
-      executors: inSlot.map((executor) => request.executors[executor]!.range).sort(compareRanges),
-    })),
-    request,
-  );
-  return ordered.map(([slot], at) => ({
+  // Slots are numbered in order of supervisor and port, executors in order of first task: numbers put both in order at once.
+  const size = request.executors.length;
+  const keys = new Float64Array(slots.length);
+  for (let index = 0; index < keys.length; index++) keys[index] = slots[index]! * size + executors[index]!;
+  keys.sort();
+  const workers: PlacedWorker[] = [];
+  const slotOf: number[] = [];
+  for (let index = 0; index < keys.length; ) {
+    const slot = Math.floor(keys[index]! / size);
+    const inSlot: ExecutorRange[] = [];
+    for (; index < keys.length && keys[index]! < (slot + 1) * size; index++)
+      inSlot.push(request.executors[keys[index]! - slot * size]!.range);
+    const { supervisor, port } = machines.slot(slot);
+    workers.push({ supervisor, port, executors: inSlot });
+    slotOf.push(slot);
+  }
+  const list = placedList(workers, request);
+  return slotOf.map((slot, at) => ({
     machine: machines.machineOfSlot[slot]!,
     slot,
     placed: list.workers[at]!,

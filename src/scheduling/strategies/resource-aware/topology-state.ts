@@ -3,6 +3,7 @@
  * others; taking and giving back slots keeps the machines' books.
  */
 import { compareSlots, type PlacedWorker } from '../../cluster-snapshot.js';
+import { inOrder } from '../../order.js';
 import { CPU, MEMORY } from './amounts.js';
 import { type Machines, NONE } from './machines.js';
 import { type PlacedList, placedList } from './placed-list.js';
@@ -159,7 +160,7 @@ export class TopologyState {
       if (slot !== NONE) machines.slotHolder[slot] = this.index;
       this.#mark(list, at);
     }
-    this.#workers = [...this.#workers, ...workers].sort((a, b) => compareSlots(a.placed, b.placed));
+    this.#workers = inOrder([...this.#workers, ...workers], (a, b) => compareSlots(a.placed, b.placed));
     this.#account(isShared ? this.#workers : workers, machines, 1, minimumWorkerCpu);
   }
 
