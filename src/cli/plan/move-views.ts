@@ -1,11 +1,13 @@
 /** The moves of a plan as text: each with its rules, or where there are many, by topology. Pure. */
 import { type ClusterPlan, type Move, PLAN_RULES } from '../../scheduling/index.js';
-import { type Column, columns, counted, cut, grouped, printable } from '../view/format.js';
+import { type Column, columns, columnsWidth, counted, cut, grouped, printable } from '../view/format.js';
 import { indented } from '../view/indented.js';
 import { executorsText, figure, slotText } from './plan-words.js';
 
 const MAX_MOVES = 20;
 const MAX_TOPOLOGIES = 20;
+/** Characters that rules have at least where names are long. */
+const LEAST_FOR_RULES = 16;
 
 export function moveLines(
   plan: ClusterPlan,
@@ -45,7 +47,7 @@ interface TopologyRow {
   readonly totals: ReturnType<typeof totalsOf>;
   readonly workers: string;
   readonly machines: number;
-  readonly rules: string;
+  readonly rules: readonly string[];
 }
 
 /** Those with most executors that move first. */
@@ -69,29 +71,47 @@ function byTopology({ moves, snapshot, strategy }: ClusterPlan, width: number): 
           ? grouped(workers.length)
           : `${grouped(workers.length)} of ${grouped(wanted.get(id) ?? 0)}`,
       machines: new Set(workers.map(({ supervisor }) => supervisor)).size,
-      rules: [...new Set(rulesOf(list))].join(', '),
+      rules: [...new Set(rulesOf(list))],
     };
   });
   const weight = ({ totals }: TopologyRow): number => totals.started + totals.moved + totals.stopped;
   rows.sort((a, b) => weight(b) - weight(a) || (a.id < b.id ? -1 : 1));
   const count = (title: string, value: (row: TopologyRow) => number): Column<TopologyRow>[] =>
     rows.some((row) => value(row) > 0) ? [{ title, align: 'right', cell: (row) => grouped(value(row)) }] : [];
-  const all: readonly Column<TopologyRow>[] = [
+  const others: readonly Column<TopologyRow>[] = [
     { title: 'TOPOLOGY', align: 'left', cell: ({ id }) => printable(id) },
     ...count('STARTED', ({ totals }) => totals.started),
     ...count('MOVED', ({ totals }) => totals.moved),
     ...count('STOPPED', ({ totals }) => totals.stopped),
     { title: 'WORKERS', align: 'right', cell: ({ workers }) => workers },
     { title: 'MACHINES', align: 'right', cell: ({ machines }) => grouped(machines) },
-    { title: 'RULES', align: 'left', cell: ({ rules }) => rules },
   ];
-  const lines = columns(rows.slice(0, MAX_TOPOLOGIES), all, width - 2).map((line) => `  ${line}`);
+  const shown = rows.slice(0, MAX_TOPOLOGIES);
+  const room = Math.max(LEAST_FOR_RULES, width - 4 - columnsWidth(shown, others));
+  const all: readonly Column<TopologyRow>[] = [
+    ...others,
+    { title: 'RULES', align: 'left', cell: ({ rules }) => asManyAsFit(rules, room) },
+  ];
+  const lines = columns(shown, all, width - 2).map((line) => `  ${line}`);
   if (rows.length > MAX_TOPOLOGIES)
     lines.push(`  and ${counted(rows.length - MAX_TOPOLOGIES, 'topology', 'topologies')} more`);
   lines.push(
-    `  --all prints the ${grouped(moves.length)} moves of workers, --json has them, --explain TOPOLOGY/TASK tells more of one`,
+    ...indented(
+      `  --all prints the ${grouped(moves.length)} moves of workers, --json has them, --explain TOPOLOGY/TASK tells more of one`,
+      width,
+      4,
+    ),
   );
   return lines;
+}
+
+/** Names with commas, and how many more there are than have room; the first one always. */
+function asManyAsFit(names: readonly string[], room: number): string {
+  for (let count = names.length; count > 1; count--) {
+    const text = `${names.slice(0, count).join(', ')}${count < names.length ? ` +${names.length - count}` : ''}`;
+    if (text.length <= room) return text;
+  }
+  return `${names[0] ?? ''}${names.length > 1 ? ` +${names.length - 1}` : ''}`;
 }
 
 function moveText(move: Move, hasRounds: boolean, width: number): string[] {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -92,6 +92,26 @@ describe('isobar plan', () => {
     expect((await run({ 'c.json': running })).out).toMatch(/nothing\s+changes/);
     const { out } = await run({ 'c.json': running }, { remove: ['m3'], explain: 'words/map/1' });
     expect(out).toMatchSnapshot();
+  });
+
+  it('tells many moves by topology within 80 columns, names in full and rules as far as they fit', async () => {
+    const machine = (id: string): object => ({ id, slots: 40 });
+    const topologies = Array.from({ length: 24 }, (_, number) => {
+      const components = [{ id: 'c', kind: 'spout', parallelism: 4 }];
+      return { id: `topology-of-the-team-with-number-${10 + number}`, workers: 2, ackers: 0, components };
+    });
+    const saved = join(directory, 'placed.json');
+    await run({ 'c.json': { supervisors: ['m1', 'm2', 'm3'].map(machine), topologies } }, { save: saved });
+    const grown = await run(
+      { 'placed.json': readFileSync(saved, 'utf8') },
+      { remove: ['m1'], addSupervisor: ['slots=40,count=3'], set: ['topology.workers=3'] },
+    );
+    const lines = grown.out.split('\n');
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    const rows = lines.filter((line) => line.startsWith('  topology-of-the-team-with-number-'));
+    expect(rows).toHaveLength(20);
+    expect(rows.join('\n')).toMatch(/ \+\d$/m);
+    expect(rows.join('\n')).not.toContain('…');
   });
 
   it('compares strategies on the same numbers, within 80 columns', async () => {
