@@ -65,14 +65,17 @@ function isolate(snapshot: ClusterSnapshot, options: IsolationOptions): Scheduli
   const elsewhere = cluster
     .unknownSupervisorIds()
     .flatMap((supervisor) => cluster.usedPorts(supervisor).map((port): Slot => ({ supervisor, port })));
-  if (!keepsHost(cluster, elsewhere, isolated)) freeIsolated(elsewhere);
+  const keepsElsewhere = keepsHost(cluster, elsewhere, isolated);
+  if (!keepsElsewhere) freeIsolated(elsewhere);
   const queue = hostQueue(cluster, hosts.keys());
   for (const one of isolated.values()) takeHosts(cluster, one, queue, reserve);
   const isShort = [...isolated.values()].some(({ specs }) => specs.size > 0);
   const rest = asked.map(({ id }) => id).filter((id) => !isolated.has(id));
   let failures = new Map<string, unknown>();
-  if (isShort && options.clearsOthersOnFailure) clearUnreserved(cluster, hosts.keys(), new Set(reserved));
-  else failures = scheduleByDefault(cluster, rest, options);
+  if (isShort && options.clearsOthersOnFailure) {
+    clearUnreserved(cluster, hosts.keys(), new Set(reserved));
+    if (!keepsElsewhere) for (const slot of elsewhere) cluster.freeSlot(slot);
+  } else failures = scheduleByDefault(cluster, rest, options);
   return { ...toResult(cluster, snapshot, failures), reservedHosts: reserved.sort(compareText) };
 }
 
