@@ -105,6 +105,11 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   #reading = true;
   #stay: 'stays' | 'leaving' | 'left' = 'stays';
   readonly #isMovable: boolean;
+  /**
+   * Pushed by its source since it left. It may stay after all, and then they go out from here; otherwise those with a position
+   * are read again at the new place, and of the others the source is told.
+   */
+  readonly #pushed: SpoutRow[] = [];
   #endMarksSent = false;
   #quietTold = false;
   #storedIndex = -1;
@@ -167,16 +172,15 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** A low-level source emits. */
   emit(stream: string, row: Row, options?: EmitOptions, direct?: number): void {
-    if (this.#stay === 'left') {
-      // Pushed by a source that is about to be closed: it is read again at the new place, or is the source's to keep.
-      if (options?.id !== undefined) this.source.fail(options.id, 'moved');
-      return;
-    }
     // First what may throw: a row that is refused here was never read, so no position may wait for it.
     const outputs = streamOf(this, stream);
     const canonical = canonicalRow(this, outputs, row);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(canonical, stream, options?.position, readIndex, options?.id, direct);
+    if (this.#stay === 'left') {
+      this.#pushed.push(entry);
+      return;
+    }
     this.counters[C_EMITTED]!++;
     if (readIndex < 0 && (options?.id === undefined || !this.source.hearsOfFailures))
       this.#noteUnreplayable();
@@ -273,6 +277,10 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
   /** About to leave: reads no more, and what is pending goes on to its end; or not leaving after all. */
   setLeaving(isLeaving: boolean): void {
     this.#stay = isLeaving ? 'leaving' : 'stays';
+    for (const row of this.#pushed.splice(0)) {
+      row.lastReason = 'moved';
+      this.#replays.add(row);
+    }
     this.#updateState();
   }
 
@@ -287,9 +295,9 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.context.options.aloneMarks.clear(this.number);
   }
 
-  /** Rows without position that are still pending: their source is told that they have failed. */
+  /** It does not come back: of rows without position that are still here, their source is told that they have failed. */
   failUnread(): void {
-    const rows: SpoutRow[] = [];
+    const rows = this.#pushed.splice(0);
     this.ledger.forEachPending((_sequence, row) => rows.push(row));
     for (const { id, readIndex } of rows)
       if (readIndex < 0 && id !== undefined) this.source.fail(id, 'moved');

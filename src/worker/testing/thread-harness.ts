@@ -223,12 +223,13 @@ export class ThreadHarness {
 
   /**
    * Moves a task to another thread as a planned move does. Resolves to what `save` said, or to the error of the new start;
-   * in both cases of failure the task goes on in its old thread.
+   * in both cases of failure the task goes on in its old thread, and so it does if `onSaved` says that it is not wanted any more.
    */
   async plannedMove(
     task: number,
     toThread: number,
     limitMs = 5000,
+    onSaved: () => 'go' | 'keep' = () => 'go',
   ): Promise<SavedTask['state'] | ErrorRecord> {
     const hosted = this.book.get(task)!;
     const from = this.#threads[hosted.thread]!;
@@ -241,7 +242,7 @@ export class ThreadHarness {
     const saving = new Promise<SavedTask>((resolve) => this.#onSaved.set(id, resolve));
     this.#post(from, { kind: 'finish-task', task, id, limitMs });
     const saved = await saving;
-    if (saved.state.kind === 'failed') {
+    if (saved.state.kind === 'failed' || onSaved() === 'keep') {
       this.#post(from, { kind: 'keep-task', task });
       this.#held.delete(task);
       this.#sendRoutes(false);
