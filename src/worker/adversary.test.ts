@@ -2,10 +2,10 @@
  * Attempts to break the executor threads: what user code can do wrong, routes that change at bad moments, executors that
  * stop and start, and random graphs under random settings, placements and crashes. Seeded; every wait has a limit.
  */
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bolt, spout, t, topology, type Anchor, type StreamHandle } from '../topology/index.js';
 import { C_TREES } from './counters.js';
 import { TaskBook } from './task-book.js';
@@ -488,6 +488,30 @@ describe('spouts', () => {
     await run.until('failures', () => run.totals('numbers').failed >= 20, 3000);
     await pause(50);
     expect(run.totals('numbers').pending).toBeLessThanOrEqual(21);
+  });
+});
+
+describe('dead letters in mass', () => {
+  it.each([1, 2])('wait for the disk together, over %i threads', async (threads) => {
+    const syncs = vi.spyOn(fs, 'fsyncSync');
+    const sink = bolt({
+      takes: ROW,
+      process() {
+        throw new Error('no row is good enough');
+      },
+    });
+    const run = start(
+      topology('mass', (b) => {
+        b.bolt('sink', sink).shuffle(b.spout('numbers', numbers(1000)));
+      }),
+      { threads, deadLetterDirectory: letters(), settings: { 'replay.max-failures': 1 } },
+    );
+    await run.runToEnd();
+    expect(run.totals('numbers')).toMatchObject({ deadLetters: 1000, pending: 0 });
+    const [file] = run.deadLetterFiles;
+    expect(readFileSync(file!, 'utf8').trim().split('\n')).toHaveLength(1000);
+    expect(syncs.mock.calls.length).toBeLessThan(500);
+    syncs.mockRestore();
   });
 });
 

@@ -11,7 +11,7 @@
 import { sketchBucket, toErrorRecord, toIsobarError } from '../base/index.js';
 import type { StoredPosition } from '../coordination/index.js';
 import type { EmitOptions, Row, RuntimeOut } from '../topology/index.js';
-import type { DeadLetterWriter } from './acking/dead-letters.js';
+import type { DeadLetter, DeadLetterWriter } from './acking/dead-letters.js';
 import { PositionTracker } from './acking/position-tracker.js';
 import { ReplayQueue } from './acking/replay-queue.js';
 import { decideAfterFailure, type FailureReason, type RowHistory } from './acking/replay-policy.js';
@@ -71,6 +71,9 @@ const CAUTIOUS_AFTER_CRASHES = 2;
 /** Rows that a cautious task gets through before it trusts its input again. */
 const CAUTIOUS_ROWS = 10_000;
 
+/** Dead letters that are written in one go, so that what is in memory as text is bounded. */
+const DEAD_LETTERS_AT_ONCE = 256;
+
 const NO_HISTORY: RowHistory = { failures: 0, crashes: 0 };
 
 export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
@@ -98,8 +101,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     hasCycleToken: false,
   };
   readonly #replays = new ReplayQueue<SpoutRow>();
-  /** Dead letters that could not be written yet. */
-  readonly #unwritten: SpoutRow[] = [];
+  /** Dead letters that are not written yet. */
+  readonly #unwritten: { readonly row: SpoutRow; readonly letter: DeadLetter }[] = [];
   #writeRetryMs = 0;
   #emits = 0;
   #reading = true;
@@ -194,6 +197,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     let done = 0;
     const progress = this.context.options.progress;
     progress[P_TASK] = this.number;
+    if (this.#unwritten.length > 0) this.#writeDeadLetters(this.context.options.clock.nowMs());
     while (done < budget && !isBlocked(this.#gates) && !this.ledger.isFull) {
       if (this.#cautiousRows > 0 && !this.#mayGoAlone()) break;
       const replayed = this.#replays.next(this.ledger.pending === 0, this.#mayGo);
@@ -237,6 +241,8 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
       if (readIndex < 0) this.#noteUnreplayable();
       if (this.#isPoison(row)) {
         this.#deadLetter(row, 0);
+        // Before the next row goes out, which may take this thread with it.
+        this.#writeDeadLetters(this.context.options.clock.nowMs());
         continue;
       }
       this.#emitChecked(row);
@@ -318,12 +324,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** Tries again to write dead letters that could not be written. */
   retryDeadLetters(nowMs: number): void {
-    if (this.#unwritten.length === 0 || nowMs < this.#writeRetryMs) return;
-    for (const row of this.#unwritten.splice(0)) {
-      // One that cannot be written is enough to know that the others cannot either.
-      if (this.#unwritten.length > 0) this.#unwritten.push(row);
-      else this.#deadLetter(row, 0);
-    }
+    this.#writeDeadLetters(nowMs);
     this.#updateState();
   }
 
@@ -495,33 +496,45 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     this.context.options.wake();
   }
 
+  /** Is written with what else fails in this turn: the disk is waited for once. */
   #deadLetter(row: SpoutRow, failingTask: number): void {
-    try {
-      const path = this.#deadLetters.append({
-        topology: this.context.options.topologyId,
-        component: this.component,
-        task: this.number,
-        stream: row.stream,
-        row: row.row,
-        position: row.position,
-        failures: row.history.failures,
-        failingTask,
-        failingComponent: this.#componentOf(failingTask),
-        error: this.context.userErrors.get(failingTask),
-        reason: row.lastReason ?? 'user',
-        atMs: this.context.options.clock.wallMs(),
-      });
-      this.counters[C_DEAD_LETTERS]!++;
+    const letter: DeadLetter = {
+      topology: this.context.options.topologyId,
+      component: this.component,
+      task: this.number,
+      stream: row.stream,
+      row: row.row,
+      position: row.position,
+      failures: row.history.failures,
+      failingTask,
+      failingComponent: this.#componentOf(failingTask),
+      error: this.context.userErrors.get(failingTask),
+      reason: row.lastReason ?? 'user',
+      atMs: this.context.options.clock.wallMs(),
+    };
+    this.#unwritten.push({ row, letter });
+  }
+
+  /** Writes the dead letters that wait, unless the last attempt has just failed. */
+  #writeDeadLetters(nowMs: number): void {
+    while (this.#unwritten.length > 0 && nowMs >= this.#writeRetryMs) {
+      const batch = this.#unwritten.slice(0, DEAD_LETTERS_AT_ONCE);
+      let path: string;
+      try {
+        path = this.#deadLetters.append(...batch.map(({ letter }) => letter));
+      } catch (error) {
+        this.#writeRetryMs = nowMs + 1000;
+        const fault = toIsobarError(error, 'DEAD_LETTER_WRITE_FAILED');
+        this.context.options.post({
+          kind: 'error',
+          error: { component: this.component, task: this.number, error: toErrorRecord(fault) },
+        });
+        return;
+      }
+      this.#unwritten.splice(0, batch.length);
+      this.counters[C_DEAD_LETTERS]! += batch.length;
       this.context.options.post({ kind: 'dead-letter-file', path });
-      this.#finish(row);
-    } catch (error) {
-      this.#unwritten.push(row);
-      this.#writeRetryMs = this.context.options.clock.nowMs() + 1000;
-      const fault = toIsobarError(error, 'DEAD_LETTER_WRITE_FAILED');
-      this.context.options.post({
-        kind: 'error',
-        error: { component: this.component, task: this.number, error: toErrorRecord(fault) },
-      });
+      for (const { row } of batch) this.#finish(row);
     }
   }
 

@@ -88,6 +88,12 @@ describe('dead letters', () => {
     calls.length = 0;
     own.append(LETTER);
     expect(calls).toEqual([`write ${name}`, `sync ${name}`]);
+    calls.length = 0;
+    // Several cost no more than one.
+    own.append(LETTER, { ...LETTER, position: 8 }, { ...LETTER, position: 9 });
+    expect(calls).toEqual([`write ${name}`, `sync ${name}`]);
+    expect(lines(own.path)).toHaveLength(5);
+    expect(lines(own.path).at(-1)).toMatchObject({ position: 9 });
   });
 
   it('leave nothing of a line behind when the disk is full, and can be written again (D2)', () => {
@@ -106,7 +112,7 @@ describe('dead letters', () => {
     room = 100;
     let thrown: unknown;
     try {
-      own.append({ ...LETTER, position: 2 });
+      own.append({ ...LETTER, position: 2 }, { ...LETTER, position: 3 });
     } catch (error) {
       thrown = error;
     }

@@ -1,9 +1,9 @@
 /**
  * Appends rows that user code cannot digest to a file of their spout task, one JSON line each, on disk before `append`
- * returns. Blocking on purpose: the position may pass the row only afterwards, and dead letters are rare.
+ * returns. Blocking on purpose: the position may pass the rows only afterwards, and those that come together are written together.
  *
  * Invariants
- * D1  When `append` has returned, its line is on disk, and so is the file's name in its directory.
+ * D1  When `append` has returned, its lines are on disk, and so is the file's name in its directory.
  * D2  The file always ends with a whole line: what a failed write or a crash left of a line is cut off. (That line was
  *     never confirmed, so its row is still kept by the spout.)
  */
@@ -64,30 +64,32 @@ const LONGEST_NAME_PART = 80;
 export class DeadLetterWriter {
   /** The file, whether it exists yet or not. */
   readonly path: string;
+  readonly #component: string;
   readonly #directory: string;
   readonly #files: DeadLetterFiles;
   #isNameOnDisk = false;
 
   constructor(options: DeadLetterWriterOptions) {
     const name = `${fileNamePart(options.topologyId)}-${fileNamePart(options.component)}-${options.task}.jsonl`;
+    this.#component = options.component;
     this.#directory = options.directory;
     this.path = path.join(options.directory, name);
     this.#files = options.files ?? fs;
   }
 
   /**
-   * Writes one dead letter and returns the file's path.
+   * Writes dead letters, several at the cost of one, and returns the file's path.
    *
-   * @throws IsobarError `DEAD_LETTER_WRITE_FAILED`; nothing of the line is left then, and the call can be repeated.
+   * @throws IsobarError `DEAD_LETTER_WRITE_FAILED`; nothing of the lines is left then, and the call can be repeated.
    */
-  append(letter: DeadLetter): string {
-    const line = Buffer.from(`${dumpLetter(letter)}\n`, 'utf8');
+  append(...letters: readonly DeadLetter[]): string {
+    const lines = Buffer.from(letters.map((letter) => `${dumpLetter(letter)}\n`).join(''), 'utf8');
     try {
-      this.#append(line);
+      this.#append(lines);
     } catch (error) {
       throw new IsobarError(
         'DEAD_LETTER_WRITE_FAILED',
-        `a dead letter of "${letter.component}" could not be written to ${this.path}`,
+        `dead letters of "${this.#component}" could not be written to ${this.path}`,
         {
           expected: 'a directory that takes the line',
           found: error instanceof Error ? error.message : String(error),
@@ -99,7 +101,7 @@ export class DeadLetterWriter {
     return this.path;
   }
 
-  #append(line: Uint8Array): void {
+  #append(lines: Uint8Array): void {
     const files = this.#files;
     const isNew = !files.existsSync(this.path);
     if (isNew) files.mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
@@ -108,7 +110,7 @@ export class DeadLetterWriter {
     try {
       const end = this.#endOfLastLine(descriptor);
       try {
-        writeAll(files, descriptor, line, end);
+        writeAll(files, descriptor, lines, end);
         files.fsyncSync(descriptor);
       } catch (error) {
         this.#cutOff(descriptor, end);
