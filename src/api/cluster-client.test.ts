@@ -60,7 +60,7 @@ describe('a client of a cluster', () => {
     const client = clusterClient(root);
     await expect(client.ask('list', null)).rejects.toMatchObject({
       code: 'DAEMON_VERSION_MISMATCH',
-      details: { expected: 'version 3', found },
+      details: { expected: 'version 4', found },
     });
   });
 
@@ -70,7 +70,7 @@ describe('a client of a cluster', () => {
       controlSocketPath(root),
       () => ({
         onRequest: (method, _body, channel) => {
-          if (method === 'ping') return { nimbusId: 'n', isLeader: true, pid: 1, contract: 3 };
+          if (method === 'ping') return { nimbusId: 'n', isLeader: true, pid: 1, contract: 4 };
           asked++;
           channel.close();
           return new Promise(() => undefined);

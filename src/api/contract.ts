@@ -54,7 +54,7 @@ export type {
 } from '../nimbus/index.js';
 
 /** 1 had no version of its own and asked for less. */
-export const CONTRACT_VERSION = 3;
+export const CONTRACT_VERSION = 4;
 
 export interface PingAnswer {
   readonly nimbusId: string;

@@ -80,7 +80,7 @@ describe('the control socket', () => {
       ['status'],
     ]);
     const ping = await client.ask('ping', null);
-    expect(ping).toEqual({ nimbusId: 'n1', isLeader: true, pid: process.pid, contract: 3 });
+    expect(ping).toEqual({ nimbusId: 'n1', isLeader: true, pid: process.pid, contract: 4 });
     client.close();
   });
 

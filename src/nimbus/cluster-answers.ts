@@ -3,6 +3,7 @@ import { type Clock, IsobarError, type Settings } from '../base/index.js';
 import type { DesiredState, FoldedHeartbeat } from '../coordination/index.js';
 import { compareText } from '../scheduling/index.js';
 import type { ClusterView, Report } from './cluster-view.js';
+import type { CoordinatorProblem } from './coordinator-check.js';
 import type { ClusterEvent, EventList, EventQuery } from './events/cluster-event.js';
 import type { EventDesk } from './events/event-desk.js';
 import { notLoaded } from './rebalance-decision.js';
@@ -44,7 +45,7 @@ export class ClusterAnswers {
     this.#options = options;
   }
 
-  status(): ClusterStatus {
+  status(coordinatorProblem: CoordinatorProblem | null): ClusterStatus {
     const { nimbusId, view, clock } = this.#options;
     const wallMs = clock.wallMs();
     const current = this.#currentHeartbeats();
@@ -55,6 +56,7 @@ export class ClusterAnswers {
       topologies: [...view.topologies.values()]
         .sort((a, b) => a.record.submittedMs - b.record.submittedMs || compareText(a.id, b.id))
         .map((known) => topologyStatus(known.facts(), current, wallMs)),
+      coordinatorProblem,
     };
   }
 
@@ -63,7 +65,7 @@ export class ClusterAnswers {
     return supervisorStatuses(view.supervisors, view.heartbeats);
   }
 
-  list(): ClusterSummary {
+  list(coordinatorProblem: CoordinatorProblem | null): ClusterSummary {
     const { nimbusId, view, clock } = this.#options;
     const now = clock.moment();
     const slots = this.supervisors().flatMap((one) => (one.isPresent ? one.slots : []));
@@ -76,6 +78,7 @@ export class ClusterAnswers {
         .filter(({ record }) => record.phase.kind !== 'removed')
         .map((known) => topologySummary(known, this.#currentReportsOf(known.id), now))
         .sort((a, b) => compareText(a.name, b.name) || a.submittedMs - b.submittedMs),
+      coordinatorProblem,
     };
   }
 

@@ -17,6 +17,7 @@ import {
 import type { BlobStore } from './blob-store.js';
 import { ClusterAnswers, type TopologyDetail } from './cluster-answers.js';
 import { ClusterView, type Report } from './cluster-view.js';
+import { coordinatorProblem } from './coordinator-check.js';
 import { Decider } from './deciding/decider.js';
 import { DeferredSaves } from './deferred-saves.js';
 import { DueTimes } from './due-times.js';
@@ -336,7 +337,7 @@ class RunningNimbus implements Nimbus {
 
   async status(): Promise<ClusterStatus> {
     await this.#untilLeading();
-    return this.#answers.status();
+    return this.#answers.status(await coordinatorProblem(this.#coordination, this.#options.clock));
   }
 
   async supervisors(): Promise<readonly SupervisorStatus[]> {
@@ -351,7 +352,7 @@ class RunningNimbus implements Nimbus {
 
   async list(): Promise<ClusterSummary> {
     await this.#untilLeading();
-    return this.#answers.list();
+    return this.#answers.list(await coordinatorProblem(this.#coordination, this.#options.clock));
   }
 
   async describe(name: string): Promise<TopologyDetail> {

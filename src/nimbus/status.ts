@@ -17,6 +17,7 @@ import {
 } from '../coordination/index.js';
 import type { Assignment, TopologyPlan } from '../scheduling/index.js';
 import type { TopologyDescription } from '../topology/index.js';
+import type { CoordinatorProblem } from './coordinator-check.js';
 import type { ComponentTotals, TotalsBook } from './totals.js';
 
 export interface ClusterStatus {
@@ -26,6 +27,8 @@ export interface ClusterStatus {
   readonly supervisors: readonly SupervisorStatus[];
   /** In order of submission; those that have ended are kept for a while. */
   readonly topologies: readonly TopologyStatus[];
+  /** Why the coordinator cannot be asked: all else is as it was known last. null: it can. */
+  readonly coordinatorProblem: CoordinatorProblem | null;
 }
 
 export interface SupervisorStatus {

@@ -2,6 +2,7 @@
 import type { ErrorRecord, StoredMoment } from '../base/index.js';
 import { isTerminal, type TopologyRecord } from '../coordination/index.js';
 import type { Report } from './cluster-view.js';
+import type { CoordinatorProblem } from './coordinator-check.js';
 import type { KnownTopology } from './known-topology.js';
 import { type LifeStatus, lifeTimer, statusOf } from './status-machine.js';
 import { heartbeatOf, workerTrouble } from './worker-trouble.js';
@@ -50,6 +51,8 @@ export interface ClusterSummary {
   readonly slots: { readonly total: number; readonly used: number };
   /** In order of name, then of submission. */
   readonly topologies: readonly TopologySummary[];
+  /** Why the coordinator cannot be asked: nothing can be changed meanwhile, and all else is as it was known last. null: it can. */
+  readonly coordinatorProblem: CoordinatorProblem | null;
 }
 
 export function topologySummary(

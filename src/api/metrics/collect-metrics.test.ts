@@ -86,6 +86,7 @@ describe('metrics', () => {
     );
     expect(Object.fromEntries(values)).toMatchObject({
       isobar_nimbus_leader: 1,
+      isobar_coordinator_answers: 1,
       isobar_moved_tasks_total: 7,
       isobar_scheduling_round_seconds_total: 0.25,
       'isobar_topology_status words ACTIVE': 1,

@@ -52,7 +52,12 @@ export function collectMetrics(now: MetricsLook, before: MetricsLook | undefined
   return samples;
 }
 
-function putCluster(put: Put, { supervisors }: ClusterStatus, counts: NimbusCounts): void {
+function putCluster(
+  put: Put,
+  { supervisors, coordinatorProblem }: ClusterStatus,
+  counts: NimbusCounts,
+): void {
+  put('isobar_coordinator_answers', {}, coordinatorProblem === null ? 1 : 0);
   const present = supervisors.filter(({ isPresent }) => isPresent);
   const slots = present.flatMap((supervisor) => supervisor.slots);
   const used = slots.filter(({ topologyId }) => topologyId !== null).length;

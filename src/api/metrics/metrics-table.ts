@@ -20,6 +20,11 @@ export const METRICS_TABLE = {
     labels: [],
     what: '1 where this Nimbus leads. One that does not has nothing but this and the metrics of its own process.',
   },
+  isobar_coordinator_answers: {
+    type: 'gauge',
+    labels: [],
+    what: 'Whether the coordinator answers Nimbus: 1 or 0. While it does not, nothing is started, moved or changed, and what runs goes on.',
+  },
   isobar_supervisors: { type: 'gauge', labels: [], what: 'Supervisors that are there.' },
   isobar_slots: {
     type: 'gauge',

@@ -88,5 +88,5 @@ export function topology(parts: Partial<TopologyStatus> = {}): TopologyStatus {
 }
 
 export function cluster(atMs: number, ...topologies: readonly TopologyStatus[]): ClusterStatus {
-  return { atMs, nimbusId: 'nimbus', supervisors: [], topologies };
+  return { atMs, nimbusId: 'nimbus', supervisors: [], topologies, coordinatorProblem: null };
 }

@@ -55,10 +55,28 @@ describe('the list', () => {
       summary({ name: 'lines', lastChange: 'rebalanced', lastChangeMs: 6000 }),
     ];
     const slots = { used: 2, total: 4 };
-    const all: ClusterSummary = { nimbusId: 'n', topologies, atMs: 9000, slots, supervisors: 1 };
+    const all: ClusterSummary = {
+      nimbusId: 'n',
+      topologies,
+      atMs: 9000,
+      slots,
+      supervisors: 1,
+      coordinatorProblem: null,
+    };
     const lines = listLines(all, 200);
     expect(lines[1]).toContain('  became INACTIVE 2.0 s ago');
     expect(lines[2]).toContain('  rebalanced 3.0 s ago');
+  });
+
+  it('says that the coordinator does not answer, also where nothing runs', () => {
+    const coordinatorProblem = { code: 'COORDINATOR_DATA_LOST', message: 'no data' } as const;
+    const rest = { nimbusId: 'n', atMs: 9000, slots: { used: 0, total: 4 }, supervisors: 1 };
+    for (const topologies of [[], [summary({})]]) {
+      expect(listLines({ ...rest, topologies, coordinatorProblem }, 80).slice(-2)).toEqual([
+        'problem: COORDINATOR_DATA_LOST: no data',
+        'What runs goes on; nothing is started, moved or changed, and what is shown is as it was known last.',
+      ]);
+    }
   });
 
   it('names what is wrong on a terminal of 80 columns too, and keeps names apart', () => {
@@ -69,7 +87,14 @@ describe('the list', () => {
       summary({ name: '订单-流水', status: 'INACTIVE', lastChange: 'status' }),
     ];
     const slots = { used: 2, total: 4 };
-    const all: ClusterSummary = { nimbusId: 'n', topologies, atMs: 9000, slots, supervisors: 1 };
+    const all: ClusterSummary = {
+      nimbusId: 'n',
+      topologies,
+      atMs: 9000,
+      slots,
+      supervisors: 1,
+      coordinatorProblem: null,
+    };
     expect(listLines(all, 80)).toEqual([
       'NAME                     STATUS    WORKERS  EXECUTORS  LAST CHANGE',
       'orders-by-custo…n-north  ACTIVE          1          1  submitted 9.0 s ago',

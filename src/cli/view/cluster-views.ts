@@ -53,9 +53,18 @@ function lastChangeText({ lastChange, lastChangeMs, status }: TopologySummary, n
   return `${lastChange === 'status' ? `became ${status}` : lastChange} ${ago(lastChangeMs, nowMs)}`;
 }
 
-export function listLines({ topologies, atMs, slots, supervisors }: ClusterSummary, width: number): string[] {
-  const total = `${counted(supervisors, 'supervisor')}, ${slots.used} of ${counted(slots.total, 'slot')} used`;
-  if (topologies.length === 0) return ['No topologies. Submit one: isobar submit app.ts', total];
+export function listLines(summary: ClusterSummary, width: number): string[] {
+  const { topologies, atMs, slots, supervisors, coordinatorProblem } = summary;
+  const total = [
+    `${counted(supervisors, 'supervisor')}, ${slots.used} of ${counted(slots.total, 'slot')} used`,
+    ...(coordinatorProblem === null
+      ? []
+      : [
+          `problem: ${coordinatorProblem.code}: ${printable(coordinatorProblem.message)}`,
+          'What runs goes on; nothing is started, moved or changed, and what is shown is as it was known last.',
+        ]),
+  ];
+  if (topologies.length === 0) return ['No topologies. Submit one: isobar submit app.ts', ...total];
   const all: readonly Column<TopologySummary>[] = [
     { title: 'NAME', align: 'left', cell: ({ name }) => printable(name) },
     { title: 'STATUS', align: 'left', cell: statusText },
@@ -74,7 +83,7 @@ export function listLines({ topologies, atMs, slots, supervisors }: ClusterSumma
     align: 'left',
     cell: ({ problem }) => problemText(problem, atMs),
   };
-  return [...columnsWithRemarks(topologies, all, problems, width), total];
+  return [...columnsWithRemarks(topologies, all, problems, width), ...total];
 }
 
 /** `WORKER_LOST, 3.0 s ago`. */

@@ -7,8 +7,12 @@ const supervisor = (name: string, isWanted: boolean): DevStatus['supervisors'][n
   ...{ cores: 0, memoryBytes: 0, slots: [] },
 });
 
-const rows = (topologies: DevStatus['topologies']): string[] => {
+const lines = (
+  topologies: DevStatus['topologies'],
+  coordinatorProblem: DevStatus['coordinatorProblem'] = null,
+): readonly string[] => {
   const status: DevStatus = {
+    coordinatorProblem,
     ...{ directory: '/d', state: 'not-ready', keeper: null, coordinator: 'embedded', controlSocket: '/d/s' },
     ...{
       daemons: [],
@@ -17,13 +21,23 @@ const rows = (topologies: DevStatus['topologies']): string[] => {
       problem: null,
     },
   };
-  return devStatusLines(status).filter((line) => /^s\d/.test(line));
+  return devStatusLines(status);
 };
+
+const rows = (topologies: DevStatus['topologies']): string[] =>
+  lines(topologies).filter((line) => /^s\d/.test(line));
 
 describe('the status of a cluster', () => {
   it('calls supervisors away only where Nimbus says so', () => {
     expect(rows([])[0]).toMatch(/ away +0\/0 /);
     expect(rows(null)[0]).toMatch(/ not known +– /);
+  });
+
+  it('says beside the coordinator why it does not answer', () => {
+    expect(lines([])).toContain('coordinator  embedded');
+    expect(lines([], { code: 'COORDINATOR_UNAVAILABLE', message: 'no connection' })).toContain(
+      'coordinator  embedded; COORDINATOR_UNAVAILABLE: no connection',
+    );
   });
 
   it('knows of a supervisor that was stopped without Nimbus', () => {

@@ -8,7 +8,7 @@ const WIDTH = 160;
 export function devStatusLines(status: DevStatus): readonly string[] {
   return [
     `cluster      ${status.directory} (${stateText(status)})`,
-    `coordinator  ${status.coordinator}`,
+    `coordinator  ${status.coordinator}${coordinatorText(status)}`,
     `keeper       ${keeperText(status)}`,
     `metrics      ${status.daemons.find(({ metricsUrl }) => metricsUrl !== null)?.metricsUrl ?? 'none'}`,
     '',
@@ -23,6 +23,10 @@ export function devStatusLines(status: DevStatus): readonly string[] {
 
 function stateText({ state }: DevStatus): string {
   return state === 'not-ready' ? 'not ready' : state;
+}
+
+function coordinatorText({ coordinatorProblem: problem }: DevStatus): string {
+  return problem === null ? '' : `; ${problem.code}: ${problem.message}`;
 }
 
 function keeperText({ keeper, state, problem }: DevStatus): string {

@@ -74,6 +74,8 @@ export interface DevStatus {
   readonly supervisors: readonly DevSupervisorStatus[];
   /** By name. null: Nimbus does not answer. */
   readonly topologies: readonly DevTopologyStatus[] | null;
+  /** Why the coordinator cannot be asked, as Nimbus finds; null: it can, or Nimbus does not answer. */
+  readonly coordinatorProblem: Pick<ErrorRecord, 'code' | 'message'> | null;
   /** Of the cluster as a whole; null: none. */
   readonly problem: ErrorRecord | null;
 }
@@ -102,6 +104,7 @@ export async function inspectCluster(directory: DevDirectory): Promise<DevStatus
   const isRunning = keeper !== undefined || known.some(({ pid }) => pid !== null);
   const isReady =
     status !== undefined &&
+    status.coordinatorProblem === null &&
     known.every(({ state }) => state === 'ready') &&
     places.every(({ isPresent, isWanted, slots }) => !isWanted || (isPresent && slots.length > 0));
   return {
@@ -122,6 +125,7 @@ export async function inspectCluster(directory: DevDirectory): Promise<DevStatus
         status: life,
         workers: workers.actual,
       })) ?? null,
+    coordinatorProblem: status?.coordinatorProblem ?? null,
     problem: kept?.problem ?? ('problem' in nimbus ? nimbus.problem : null),
   };
 }
@@ -148,17 +152,18 @@ function daemonStatuses(
 interface Known {
   readonly supervisors: readonly SupervisorStatus[];
   readonly topologies: readonly TopologySummary[];
+  readonly coordinatorProblem: DevStatus['coordinatorProblem'];
 }
 
 /** A daemon of another version does not go away by waiting; of others that do not answer, the list of daemons tells. */
 async function askNimbus(directory: DevDirectory): Promise<Known | { readonly problem: ErrorRecord | null }> {
   const client = clusterClient(directory.path, { patienceMs: 0 });
   try {
-    const [supervisors, { topologies }] = [
+    const [supervisors, { topologies, coordinatorProblem }] = [
       await client.ask('supervisors', null),
       await client.ask('list', null),
     ];
-    return { supervisors, topologies };
+    return { supervisors, topologies, coordinatorProblem };
   } catch (error) {
     return { problem: hasCode(error, 'DAEMON_VERSION_MISMATCH') ? toErrorRecord(error) : null };
   } finally {

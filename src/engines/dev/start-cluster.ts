@@ -264,6 +264,7 @@ function withId(id: string, problem: ErrorRecord): IsobarError {
 }
 
 function notReady(directory: DevDirectory, status: DevStatus | undefined): IsobarError {
+  const coordinator = status?.coordinatorProblem;
   const missing = [
     ...(status?.daemons ?? [])
       .filter(({ state }) => state !== 'ready')
@@ -274,12 +275,13 @@ function notReady(directory: DevDirectory, status: DevStatus | undefined): Isoba
     ...(status?.supervisors ?? [])
       .filter(({ isWanted, isPresent }) => isWanted && !isPresent)
       .map(({ name }) => `supervisor ${name} has not joined`),
+    ...(coordinator == null ? [] : [`${coordinator.code}: ${coordinator.message}`]),
   ];
   return new IsobarError(
     'DAEMON_LOST',
     `the cluster is not ready after ${READY_MS / 1000} s; its logs are in ${directory.logs}`,
     {
-      expected: 'every daemon ready, every supervisor joined',
+      expected: 'every daemon ready, every supervisor joined, a coordinator that answers',
       found: missing.join('; '),
       where: directory.logs,
     },
