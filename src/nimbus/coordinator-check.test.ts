@@ -21,7 +21,7 @@ describe('the coordinator', () => {
   it('has one when it says nothing for a second', async () => {
     const clock = new VirtualClock();
     const told = asked(() => new Promise<undefined>(() => undefined), clock);
-    await clock.advance(1000);
+    clock.advance(1000);
     expect(await told).toMatchObject({ code: 'COORDINATOR_UNAVAILABLE' });
   });
 });

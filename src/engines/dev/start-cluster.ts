@@ -40,6 +40,8 @@ import { stopUnderLock } from './stop-cluster.js';
 const KEEPER_ENTRY = fileURLToPath(packageEntry('engines/dev/keeper-main'));
 const KEEPER_START_MS = 60_000;
 const READY_MS = 120_000;
+/** How long a coordinator may be away that a running cluster has lost. */
+const COORDINATOR_MS = 15_000;
 const POLL_MS = 25;
 /** A daemon that has ended so often without saying why will not come up by itself. */
 const HOPELESS_RESTARTS = 5;
@@ -242,12 +244,18 @@ async function startKeeperProcess(directory: DevDirectory): Promise<void> {
 }
 
 async function untilReady(directory: DevDirectory, signal: AbortSignal): Promise<DevStatus> {
-  const deadlineMs = systemClock.nowMs() + READY_MS;
+  const startedMs = systemClock.nowMs();
+  const deadlineMs = startedMs + READY_MS;
   for (;;) {
     const status = await inspectCluster(directory);
     if (status?.state === 'ready') return status;
     const hopeless = status?.daemons.find(isHopeless);
     if (hopeless?.problem != null) throw withId(hopeless.id, hopeless.problem);
+    // Daemons that run wait for it without end; whoever starts them is told.
+    if (status?.coordinatorProblem != null) {
+      const away = new IsobarError(status.coordinatorProblem.code, status.coordinatorProblem.message);
+      if (!away.retryable || systemClock.nowMs() > startedMs + COORDINATOR_MS) throw away;
+    }
     if (systemClock.nowMs() > deadlineMs) throw notReady(directory, status);
     await pause(POLL_MS, undefined, { signal });
   }
