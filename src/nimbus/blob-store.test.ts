@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -47,9 +47,19 @@ describe('the blob store', () => {
     const store = createBlobStore(root);
     await store.writeDocument('a/b', { x: 1 });
     expect(await store.readDocument('a/b')).toEqual({ x: 1 });
-    for (const name of readdirSync(join(root, 'documents')))
-      writeFileSync(join(root, 'documents', name), '{"x"');
-    expect(await store.readDocument('a/b')).toBeUndefined();
+    const [name] = readdirSync(join(root, 'documents'));
+    const path = join(root, 'documents', name!);
+    const whole = readFileSync(path);
+    for (let length = 0; length < whole.length; length++) {
+      writeFileSync(path, whole.subarray(0, length));
+      expect(await store.readDocument('a/b'), `cut at ${length}`).toBeUndefined();
+    }
+    for (let at = 0; at < whole.length; at++) {
+      const damaged = Buffer.from(whole);
+      damaged[at]! ^= 1;
+      writeFileSync(path, damaged);
+      expect(await store.readDocument('a/b'), `another byte at ${at}`).toBeUndefined();
+    }
     await store.removeDocument('a/b');
     expect(readdirSync(join(root, 'documents'))).toEqual([]);
   });

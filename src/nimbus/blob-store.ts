@@ -37,7 +37,7 @@ export interface BlobStore {
   removeStates(topologyId: string): Promise<void>;
 
   writeDocument(name: string, value: unknown): Promise<void>;
-  /** undefined if it is missing or damaged. */
+  /** undefined if it is missing, or not as it was written. */
   readDocument(name: string): Promise<unknown>;
   removeDocument(name: string): Promise<void>;
 }
@@ -94,17 +94,28 @@ export function createBlobStore(directory: string): BlobStore {
       await copyChecked(join(statesPath(topologyId), checkedHash(hash)), hash, path);
     },
     removeStates: (topologyId) => rm(statesPath(topologyId), { recursive: true, force: true }),
-    writeDocument: (name, value) => writeWhole(documentPath(name), Buffer.from(JSON.stringify(value)), false),
+    writeDocument: (name, value) => writeWhole(documentPath(name), documentBytes(value), false),
     async readDocument(name) {
       const bytes = await readIfThere(documentPath(name));
-      try {
-        return bytes === undefined ? undefined : (JSON.parse(bytes.toString('utf8')) as unknown);
-      } catch {
-        return undefined;
-      }
+      return bytes === undefined ? undefined : documentOf(bytes);
     },
     removeDocument: (name) => rm(documentPath(name), { force: true }),
   };
+}
+
+/** A line of JSON and a line with its SHA-256: damage can leave JSON that is well-formed, and another value. */
+function documentBytes(value: unknown): Buffer {
+  const json = Buffer.from(JSON.stringify(value));
+  return Buffer.concat([json, Buffer.from(`\n${blobHash(json)}\n`)]);
+}
+
+/** undefined for what is not as it was written. */
+function documentOf(bytes: Buffer): unknown {
+  const end = bytes.indexOf('\n');
+  if (end < 0) return undefined;
+  const json = bytes.subarray(0, end);
+  if (bytes.subarray(end).toString('latin1') !== `\n${blobHash(json)}\n`) return undefined;
+  return JSON.parse(json.toString('utf8')) as unknown;
 }
 
 /** Hashes become file names: nothing else may. */
