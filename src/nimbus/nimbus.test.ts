@@ -128,8 +128,13 @@ describe('a bounded topology', () => {
       return phase?.kind === 'ending' && phase;
     });
     expect(ending).toEqual({ kind: 'ending', stage: 0, stages: [['count']] });
-    await report(assignment, 's1', () => ({ ended: true, acked: 7, executed: 9 }));
+    await report(assignment, 's1', () => ({ ended: true, acked: 7, executed: 9, queued: 4 }));
     await until('the end', async () => (await outside.readTopology(id))?.value.phase.kind === 'finished');
+    const ended = await until('the end to be told', async () => {
+      const found = await statusOf(id);
+      return found.phase.kind === 'finished' && found;
+    });
+    expect(ended.components.map(({ queued }) => queued)).toEqual(ended.components.map(() => 0));
     await assigned(id, ({ slots, version }) => slots.length === 0 && version === 2);
     await outside.publishHeartbeat({
       supervisorId: 's1',

@@ -345,7 +345,7 @@ function componentStatuses(
   facts: TopologyFacts,
   tasks: ReadonlyMap<number, TaskReport>,
 ): readonly ComponentStatus[] {
-  const { description, plan, totals } = facts;
+  const { record, description, plan, totals } = facts;
   const executorCounts = new Map<string, number>();
   for (const { component } of plan?.executors ?? []) {
     executorCounts.set(component, (executorCounts.get(component) ?? 0) + 1);
@@ -364,7 +364,8 @@ function componentStatuses(
       kind,
       executors: executorCounts.get(id) ?? 0,
       tasks: numbers === undefined ? 0 : numbers.last - numbers.first + 1,
-      queued: perTask.reduce((sum, { queued }) => sum + queued, 0),
+      // The last reports of workers that are gone may be older than what emptied their queues.
+      queued: isTerminal(record.phase) ? 0 : perTask.reduce((sum, { queued }) => sum + queued, 0),
       pending: perTask.reduce((sum, { pending }) => sum + pending, 0),
       endedTasks: perTask.filter(({ ended }) => ended).length,
       perTask,
