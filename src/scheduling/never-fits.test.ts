@@ -53,7 +53,11 @@ describe('what no machine can hold', () => {
 
   it('is more workers than slots under balanced; other strategies take what there is', () => {
     expect(neverFits(topology(), [machine(100, 100, [1])], 'balanced').join()).toMatch(
-      /^wants 2 workers, and there is 1 slot in all/,
+      /^wants 2 workers, and there is 1 slot in all; slot\.wait-timeout/,
+    );
+    const bySlots = topology({}, { balance: { mode: 'slots' } });
+    expect(neverFits(bySlots, [machine(100, 100, [1])], 'balanced').join()).toMatch(
+      /under load-balance\.mode slots it takes what there is, and stays on that until isobar rebalance/,
     );
     expect(neverFits(topology(), [machine(100, 100, [1])], 'even')).toEqual([]);
     expect(neverFits(topology(), [], 'balanced')).toEqual([]);

@@ -28,7 +28,12 @@ function slotFaults(topology: ClusterTopology, supervisors: readonly Offer[]): r
   const slots = supervisors.reduce((sum, { ports }) => sum + ports.length, 0);
   if (wanted <= slots) return [];
   const there = slots === 1 ? 'there is 1 slot' : `there are ${slots} slots`;
-  return [`wants ${wanted} workers, and ${there} in all; slot.wait-timeout says how long it waits for more.`];
+  const mode = topology.balance?.mode ?? 'tasks';
+  const what =
+    mode === 'tasks'
+      ? 'slot.wait-timeout says how long it waits for more'
+      : `under load-balance.mode ${mode} it takes what there is, and stays on that until isobar rebalance`;
+  return [`wants ${wanted} workers, and ${there} in all; ${what}.`];
 }
 
 function resourceFaults(
