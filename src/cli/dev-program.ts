@@ -17,6 +17,9 @@ export interface DevActions {
   stopSupervisor(name: string, flags: SupervisorStopFlags): Promise<number>;
 }
 
+const EXIT_CODES =
+  'Exit codes: 0 ok, 1 failed or (status) not ready, 2 usage, 4 no cluster or not ready in time, 130 interrupted.';
+
 const EXAMPLES = `
 Examples:
   isobar dev                                  start the daemons, or find them running; then: isobar submit app.ts
@@ -29,7 +32,7 @@ Examples:
   isobar dev supervisor start a               it is back
 
 The cluster lives in ~/.isobar/dev, in $ISOBAR_HOME/dev, or where --directory says. See docs/operating.md.
-Exit codes: 0 ok, 1 failed or (status) not ready, 2 usage, 4 no cluster or not ready in time, 130 interrupted.
+${EXIT_CODES}
 `;
 
 const SPEC = 'name=…[,host=…][,rack=…][,slots=…][,port=…][,cores=…][,memory=…][,directory=…]';
@@ -108,7 +111,7 @@ export function addDevCommands(
 }
 
 function example(...lines: readonly string[]): string {
-  return `\nExample:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+  return `\nExample:\n${lines.map((line) => `  ${line}\n`).join('')}\n${EXIT_CODES}\n`;
 }
 
 function withCommon(command: Command): Command {

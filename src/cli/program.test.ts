@@ -122,9 +122,10 @@ describe('runProgram', () => {
     [['dev', 'stop']],
     [['dev', 'supervisor', 'start']],
     [['dev', 'supervisor', 'stop']],
-  ])('has an example in the help of %j', async (words) => {
+  ])('has an example and the exit codes in the help of %j', async (words) => {
     const { out } = await parse(...words, '--help');
     expect(out).toMatch(new RegExp(`Examples?:\\n(?:.*\\n)*? +isobar ${words.join(' ')}\\b`));
+    expect(out).toContain('Exit codes: 0 ok, 1 failed');
   });
 
   it.each([

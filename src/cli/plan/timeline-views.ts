@@ -3,6 +3,7 @@ import type { SlotTimeline, TimelineEvent } from '../../scheduling/index.js';
 import { counted, cut, duration, printable } from '../view/format.js';
 import { boundText } from './machine-views.js';
 import { indented } from '../view/indented.js';
+import { padded, textWidth } from '../view/text-width.js';
 import { figure } from './plan-words.js';
 
 const MAX_EVENTS = 60;
@@ -14,7 +15,7 @@ export function timelineLines(
   { width, isWhole }: { readonly width: number; readonly isWhole: boolean },
 ): string[] {
   const subjects = events.map(subjectOf);
-  const widest = Math.min(24, Math.max(8, ...subjects.map((one) => one.length)));
+  const widest = Math.min(24, Math.max(8, ...subjects.map(textWidth)));
   const shown =
     isWhole || events.length <= MAX_EVENTS ? events.map((_, index) => index) : partly(events.length);
   const lines = [
@@ -26,9 +27,10 @@ export function timelineLines(
     if (index > last + 1) lines.push(`  … ${counted(index - last - 1, 'event')}; --all prints them`);
     last = index;
     const event = events[index]!;
-    const head = `${duration(event.atMs).padStart(9)}  ${cut(subjects[index]!, widest).padEnd(widest)}  `;
-    const [first = '', ...rest] = indented(`${' '.repeat(head.length)}${textOf(event)}`, width, head.length);
-    lines.push(`${head}${first.slice(head.length)}`, ...rest);
+    const head = `${duration(event.atMs).padStart(9)}  ${padded(cut(subjects[index]!, widest), widest, 'left')}  `;
+    const indent = textWidth(head);
+    const [first = '', ...rest] = indented(`${' '.repeat(indent)}${textOf(event)}`, width, indent);
+    lines.push(`${head}${first.slice(indent)}`, ...rest);
   }
   const { machineLoad, workers, executors } = after;
   const loads =
