@@ -153,7 +153,7 @@ export const ERROR_TABLE = {
     action: 'Fix the error shown below; its stack points into your file.',
   },
   SPOUT_POSITION_ILLEGAL: {
-    when: 'A row position cannot be stored (a function, a symbol, or a cyclic value).',
+    when: 'A row position would not come back from the disk as it was (a Map, a Date, a bigint, NaN, a function, or a cyclic value).',
     action: 'Use numbers, strings, booleans, null, arrays and plain objects as positions.',
   },
   DEAD_LETTER_WRITE_FAILED: {

@@ -6,7 +6,15 @@ import fs, { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { bolt, spout, t, topology, type Anchor, type StreamHandle } from '../topology/index.js';
+import {
+  bolt,
+  spout,
+  t,
+  topology,
+  type Anchor,
+  type StreamHandle,
+  type TaskContext,
+} from '../topology/index.js';
 import { C_TREES } from './counters.js';
 import { TaskBook } from './task-book.js';
 import { QuietWatch, type Rest } from './quiet-watch.js';
@@ -405,30 +413,28 @@ describe('very many rows in flight', () => {
 });
 
 describe('spouts', () => {
-  it('may have positions that JSON cannot say', async () => {
-    const source = spout({
-      emits: ROW,
-      *read() {
-        yield { row: { n: 1 }, position: 1n };
-      },
-    });
-    let release = false;
-    const slow = bolt({
-      takes: ROW,
-      async process() {
-        while (!release) await pause(1);
-      },
-    });
-    const run = start(
-      topology('bigints', (b) => {
-        b.bolt('slow', slow).shuffle(b.spout('source', source));
-      }),
-      { threads: 1 },
-    );
-    await pause(1300);
-    release = true;
-    await run.runToEnd();
-  });
+  it.each([1n, new Map([['p', 1]]), Number.NaN])(
+    'are told of a position that no disk holds (%#), and read again',
+    async (illegal) => {
+      let reads = 0;
+      const source = spout({
+        emits: ROW,
+        *read(_context: TaskContext, from?: unknown) {
+          expect(from).toBeUndefined();
+          yield { row: { n: 1 }, position: reads++ === 0 ? illegal : 1 };
+        },
+      });
+      const run = start(
+        topology('positions', (b) => {
+          b.bolt('sink', bolt({ takes: ROW, process() {} })).shuffle(b.spout('source', source));
+        }),
+        { threads: 1 },
+      );
+      await run.runToEnd();
+      expect(run.errors.map(({ error }) => error.code)).toEqual(['SPOUT_POSITION_ILLEGAL']);
+      expect(run.totals('source')).toMatchObject({ acked: 1 });
+    },
+  );
 
   it('of the low level store positions behind a row that was refused, and may emit outside next', async () => {
     const source = spout({

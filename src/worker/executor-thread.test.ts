@@ -210,7 +210,7 @@ describe('ExecutorThread', () => {
     const numbers = spout({
       emits: { n: t.int32 },
       *read() {
-        for (const n of [1, 2.5, Number.NaN, 4]) yield { row: { n }, position: n };
+        for (const [at, n] of [1, 2.5, Number.NaN, 4].entries()) yield { row: { n }, position: at + 1 };
         yield { row: {} as unknown as { n: number }, position: 9 };
       },
     });

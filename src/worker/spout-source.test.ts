@@ -112,3 +112,42 @@ describe('the lag of a source', () => {
     expect(errors).toHaveLength(1);
   });
 });
+
+describe('a source that gives what is no row', () => {
+  it.each([null, { row: {}, position: 1n }])(
+    'is told so (%#), ended, and read again behind the last row that was one',
+    (wrong) => {
+      const clock = new VirtualClock();
+      const errors: unknown[] = [];
+      const begun: unknown[] = [];
+      let closed = 0;
+      const one = new SpoutSource({
+        spout: {
+          kind: 'spout',
+          *read(_context, from) {
+            begun.push(from);
+            try {
+              yield [{ row: {}, position: 7 }, wrong as never, { row: {}, position: 9 }];
+            } finally {
+              closed++;
+            }
+          },
+        },
+        // The source above uses no more of them.
+        context: { component: 's' } as TaskContext,
+        out: {} as RuntimeOut,
+        from: undefined,
+        clock,
+        settings: compileSettings({}),
+        onError: (error) => errors.push(error),
+        inCall: (_call, run) => run(),
+        wake: () => undefined,
+      });
+      expect(one.next()).toMatchObject({ position: 7 });
+      expect([one.next(), one.next(), errors.length, closed]).toEqual([undefined, undefined, 1, 1]);
+      clock.advance(one.retryAtMs - clock.nowMs());
+      expect(one.next()).toMatchObject({ position: 7 });
+      expect(begun).toEqual([undefined, 7]);
+    },
+  );
+});

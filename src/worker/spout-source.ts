@@ -11,6 +11,7 @@ import {
   type SourceRow,
   type TaskContext,
 } from '../topology/index.js';
+import { checkItem } from './source-items.js';
 import { areCallsFollowed, type CallName, followed } from './user-calls.js';
 
 export interface SpoutSourceOptions {
@@ -204,11 +205,34 @@ export class SpoutSource {
     }
   }
 
-  #handOut(): SourceRow {
+  #handOut(): SourceRow | undefined {
     const row = this.#rows[this.#at++]!;
+    try {
+      checkItem(row, this.#options.context.component);
+    } catch (error) {
+      this.#refuse(error);
+      return undefined;
+    }
     if (row.position !== undefined) this.#from = row.position;
     if (isRowCount(row.lag)) this.#lag = row.lag;
     return row;
+  }
+
+  /** What was read is not what it must be: as if `read` had thrown in its place. */
+  #refuse(error: unknown): void {
+    this.#rows = [];
+    this.#at = 0;
+    const reader = this.#reader;
+    this.#onFailure(error, 'read');
+    try {
+      const returned: unknown = this.#options.inCall('close', () => reader?.return?.());
+      if (isPromiseLike(returned))
+        void Promise.resolve(returned).then(undefined, (fault: unknown) =>
+          this.#options.onError(fault, 'close'),
+        );
+    } catch (fault) {
+      this.#options.onError(fault, 'close');
+    }
   }
 
   #mayRead(): boolean {
@@ -246,12 +270,12 @@ export class SpoutSource {
     this.#restMs = Math.min(2 * this.#restMs, this.#options.settings['spout.idle-backoff-max']);
   }
 
-  /** What an idle source waited for may just have happened. */
   /** There may be something now. */
   askNow(): void {
     if (this.#idle) this.#pauseUntilMs = this.#options.clock.nowMs();
   }
 
+  /** What an idle source waited for may just have happened. */
   #askSoon(): void {
     if (!this.#idle) return;
     this.#restMs = SHORTEST_REST_MS;

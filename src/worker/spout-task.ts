@@ -43,6 +43,7 @@ import {
 } from './counters.js';
 import { isBlocked, NO_ROUTES_YET, type Gate } from './link.js';
 import type { EmitCause, StreamOutputs } from './outputs.js';
+import { checkPosition } from './source-items.js';
 import type { SpoutSource } from './spout-source.js';
 import { canonicalRow, streamOf, type EmittingTask } from './task-out.js';
 import type { LocalRoot, ThreadContext } from './thread-context.js';
@@ -178,6 +179,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
     // First what may throw: a row that is refused here was never read, so no position may wait for it.
     const outputs = streamOf(this, stream);
     const canonical = canonicalRow(this, outputs, row);
+    checkPosition(options?.position, this.component);
     const readIndex = options?.position === undefined ? -1 : this.#tracker.add(options.position);
     const entry = this.#newRow(canonical, stream, options?.position, readIndex, options?.id, direct);
     if (this.#stay === 'left') {
