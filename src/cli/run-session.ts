@@ -236,7 +236,8 @@ class Session {
           tail.end();
           return this.#end(status, false);
         }
-        if (force.aborted) return this.#forceEnd(topologyId, name, tail, status);
+        if (force.aborted || (drain.aborted && cannotBegin(status)))
+          return this.#forceEnd(topologyId, name, tail, status);
         if (drain.aborted && this.#drain === null) await this.#askToDrain(name, status);
       }
       await this.#rest(status, lookMs, lines >= MANY_LINES ? tail : null);
@@ -389,6 +390,11 @@ class Session {
     if (text !== this.#counted.text) this.#counted = { text, atMs: nowMs };
     return nowMs - this.#counted.atMs >= STILL_MS;
   }
+}
+
+/** It fails as it starts and nothing of it has run yet: a drain would wait for tasks that never come. */
+function cannotBegin({ isReady, totals, errors }: TopologyStatus): boolean {
+  return !isReady && errors.length > 0 && totals.emitted + totals.executed + totals.pending === 0;
 }
 
 function isTransient(error: unknown): boolean {

@@ -103,6 +103,20 @@ describe('an unbounded run', () => {
     expect(workshop.processes()).toEqual([]);
   });
 
+  it('ends at the first signal where it fails as it starts, since there is nothing to drain', async () => {
+    const app = numbersApp(null, { name: 'broken' }).replace(
+      'let total',
+      "throw new Error('no way'); let total",
+    );
+    expect(app).toContain('no way');
+    workshop.write('broken.ts', app);
+    const command = workshop.start(['run', 'broken.ts', '--no-check', '--set', 'drain.timeout=10m']);
+    await until('the error is told', () => command.stderr.includes('no way'));
+    command.child.kill('SIGINT');
+    expect((await command.ended).code).toBe(130);
+    expect(workshop.processes()).toEqual([]);
+  });
+
   it('ends at once at the second signal, whatever user code does', async () => {
     workshop.write(
       'stuck.ts',
