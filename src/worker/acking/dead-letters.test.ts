@@ -96,6 +96,31 @@ describe('dead letters', () => {
     expect(lines(own.path).at(-1)).toMatchObject({ position: 9 });
   });
 
+  it('that are large are not all in memory as text at a time, and still wait for the disk once', () => {
+    const lengths: number[] = [];
+    let syncs = 0;
+    const files = filesWith({
+      writeSync: (descriptor, bytes, offset, length, position) => {
+        lengths.push(length);
+        return fs.writeSync(descriptor, bytes, offset, length, position);
+      },
+      fsyncSync: (descriptor) => {
+        syncs++;
+        fs.fsyncSync(descriptor);
+      },
+    });
+    const own = writer({ files });
+    own.append(LETTER);
+    syncs = 0;
+    const sizes = [600_000, 600_000, 10, 2_000_000, 10];
+    own.append(...sizes.map((size, position) => ({ ...LETTER, row: { text: 'x'.repeat(size) }, position })));
+    expect(syncs).toBe(1);
+    expect(Math.max(...lengths)).toBeLessThan(2_001_000);
+    const written = lines(own.path).slice(1) as DeadLetter[];
+    expect(written.map(({ row }) => String(row['text']).length)).toEqual(sizes);
+    expect(written.map(({ position }) => position)).toEqual([0, 1, 2, 3, 4]);
+  });
+
   it('leave nothing of a line behind when the disk is full, and can be written again (D2)', () => {
     let room = Infinity;
     const files = filesWith({

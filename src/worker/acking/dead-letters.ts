@@ -60,6 +60,8 @@ export interface DeadLetterWriterOptions {
 const NEWLINE = 10;
 const TAIL_BYTES = 65_536;
 const LONGEST_NAME_PART = 80;
+/** As text: more is not in memory at a time, but for a single letter that is longer. */
+const MOST_TEXT = 1 << 20;
 
 export class DeadLetterWriter {
   /** The file, whether it exists yet or not. */
@@ -83,9 +85,8 @@ export class DeadLetterWriter {
    * @throws IsobarError `DEAD_LETTER_WRITE_FAILED`; nothing of the lines is left then, and the call can be repeated.
    */
   append(...letters: readonly DeadLetter[]): string {
-    const lines = Buffer.from(letters.map((letter) => `${dumpLetter(letter)}\n`).join(''), 'utf8');
     try {
-      this.#append(lines);
+      this.#append(letters);
     } catch (error) {
       throw new IsobarError(
         'DEAD_LETTER_WRITE_FAILED',
@@ -101,7 +102,7 @@ export class DeadLetterWriter {
     return this.path;
   }
 
-  #append(lines: Uint8Array): void {
+  #append(letters: readonly DeadLetter[]): void {
     const files = this.#files;
     const isNew = !files.existsSync(this.path);
     if (isNew) files.mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
@@ -110,7 +111,11 @@ export class DeadLetterWriter {
     try {
       const end = this.#endOfLastLine(descriptor);
       try {
-        writeAll(files, descriptor, lines, end);
+        let at = end;
+        for (const lines of linesOf(letters)) {
+          writeAll(files, descriptor, lines, at);
+          at += lines.length;
+        }
         files.fsyncSync(descriptor);
       } catch (error) {
         this.#cutOff(descriptor, end);
@@ -172,6 +177,20 @@ function writeAll(files: DeadLetterFiles, descriptor: number, bytes: Uint8Array,
     if (now === 0) throw new Error('the system wrote nothing');
     written += now;
   }
+}
+
+/** The lines of all letters, as many at a time as make {@link MOST_TEXT}. */
+function* linesOf(letters: readonly DeadLetter[]): Generator<Uint8Array, void> {
+  let text = '';
+  for (const letter of letters) {
+    const line = `${dumpLetter(letter)}\n`;
+    if (text !== '' && text.length + line.length > MOST_TEXT) {
+      yield Buffer.from(text, 'utf8');
+      text = '';
+    }
+    text += line;
+  }
+  yield Buffer.from(text, 'utf8');
 }
 
 function dumpLetter(letter: DeadLetter): string {
