@@ -442,6 +442,57 @@ describe('a planned move', () => {
     },
   );
 
+  it('of a source tells it of rows that it pushed in a move before, and that have found no receiver since', async () => {
+    let lives = 0;
+    let open = (): void => undefined;
+    let push = (_n: number): void => undefined;
+    const failed = new Set<unknown>();
+    const acked = new Set<unknown>();
+    const pushing = spout({
+      emits: { n: t.int32 },
+      movable: true,
+      open: () => ({
+        next(out) {
+          push = (n) => out.emit({ n }, { id: n });
+          return 'idle' as const;
+        },
+        ack: (id) => void acked.add(id),
+        fail: (id) => void failed.add(id),
+      }),
+    });
+    const sink = bolt({
+      takes: { n: t.int32 },
+      async prepare() {
+        // It comes back only when the source is gone.
+        if (++lives > 1) await new Promise<void>((resolve) => (open = resolve));
+        return { process: () => undefined };
+      },
+    });
+    const run = start(
+      topology('pushed-twice', (b) => {
+        b.bolt('sink', sink).shuffle(b.spout('source', pushing));
+      }),
+      { threads: 3, place: (component) => (component === 'sink' ? 1 : 0) },
+    );
+    await run.until('the first row', () => {
+      if (acked.size === 0) push(0);
+      return acked.has(0);
+    });
+    const { task } = run.book.all().find(({ isSpout }) => isSpout)!;
+    let crashed: Promise<void> | undefined;
+    await run.plannedMove(task, 2, 1000, () => {
+      crashed = run.crash(1);
+      for (let n = 100; n < 105; n++) push(n);
+      return 'keep';
+    });
+    await crashed;
+    await run.until('the replacement', () => lives === 2);
+    await run.plannedMove(task, 2, 50);
+    open();
+    await run.until('word of the rows', () => failed.size === 5);
+    expect([...failed].sort()).toEqual([100, 101, 102, 103, 104]);
+  });
+
   it('of all tasks of a cycle loses no row', async () => {
     const rows = 800;
     const seen = new Map<number, number>();

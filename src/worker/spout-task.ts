@@ -72,7 +72,7 @@ const CAUTIOUS_AFTER_CRASHES = 2;
 /** Rows that a cautious task gets through before it trusts its input again. */
 const CAUTIOUS_ROWS = 10_000;
 
-/** Dead letters that are written in one go, so that what is in memory as text is bounded. */
+/** Dead letters that wait for the disk together at most. */
 const DEAD_LETTERS_AT_ONCE = 256;
 
 const NO_HISTORY: RowHistory = { failures: 0, crashes: 0 };
@@ -305,7 +305,7 @@ export class SpoutTaskRunner implements EmittingTask, LocalRoot, RuntimeOut {
 
   /** It does not come back: of rows without position that are still here, their source is told that they have failed. */
   failUnread(): void {
-    const rows = this.#pushed.splice(0);
+    const rows = [...this.#replays.rows(), ...this.#pushed.splice(0)];
     this.ledger.forEachPending((_sequence, row) => rows.push(row));
     for (const { id, readIndex } of rows)
       if (readIndex < 0 && id !== undefined) this.source.fail(id, 'moved');

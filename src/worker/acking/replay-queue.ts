@@ -20,6 +20,11 @@ export class ReplayQueue<R> {
     this.#alone.push(row);
   }
 
+  /** All that wait, as a list of its own. */
+  rows(): R[] {
+    return [...this.#alone, ...this.#rows.slice(this.#next)];
+  }
+
   /**
    * The row to emit now; undefined: none waits; 'wait': a row is out alone, or waits to be.
    *
