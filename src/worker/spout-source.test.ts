@@ -150,4 +150,39 @@ describe('a source that gives what is no row', () => {
       expect(begun).toEqual([undefined, 7]);
     },
   );
+
+  it('is told so where its iterator gives no step, and read again', async () => {
+    const clock = new VirtualClock();
+    const errors: unknown[] = [];
+    let begun = 0;
+    let woken = 0;
+    const one = new SpoutSource({
+      spout: {
+        kind: 'spout',
+        read: () => {
+          begun++;
+          const next = (): Promise<never> => Promise.resolve(undefined as never);
+          return { [Symbol.asyncIterator]: () => ({ next }) };
+        },
+      },
+      // The source above uses no more of them.
+      context: { component: 's' } as TaskContext,
+      out: {} as RuntimeOut,
+      from: undefined,
+      clock,
+      settings: compileSettings({}),
+      onError: (error) => errors.push(error),
+      inCall: (_call, run) => run(),
+      wake: () => {
+        woken++;
+      },
+    });
+    for (let time = 1; time <= 2; time++) {
+      expect(one.next()).toBeUndefined();
+      await Promise.resolve();
+      await Promise.resolve();
+      expect([begun, errors.length, woken, one.isWaiting]).toEqual([time, time, time, false]);
+      clock.advance(one.retryAtMs - clock.nowMs());
+    }
+  });
 });

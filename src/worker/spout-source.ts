@@ -295,7 +295,12 @@ export class SpoutSource {
       (value) => {
         this.#waiting = false;
         this.#openingSinceMs = null;
-        onSettled(value);
+        try {
+          onSettled(value);
+        } catch (error) {
+          // An iterator of JavaScript may give something else than a step.
+          this.#onFailure(error, this.isLowLevel ? 'next' : 'read');
+        }
         this.#options.wake();
       },
       (error: unknown) => {
