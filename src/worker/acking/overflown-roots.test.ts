@@ -20,4 +20,14 @@ describe('OverflownRoots', () => {
     expect(roots.has(1, 1, 100_000 - 4096)).toBe(true);
     expect(roots.has(1, 1, 100_000 - 4097)).toBe(false);
   });
+
+  it('still knows a tree when another one with its sequence number is forgotten', () => {
+    const roots = new OverflownRoots();
+    roots.add(1, 1, 7);
+    roots.add(2, 1, 7);
+    for (let sequence = 1000; sequence < 1000 + 4095; sequence++) roots.add(1, 1, sequence);
+    expect([roots.has(1, 1, 7), roots.has(2, 1, 7)]).toEqual([false, true]);
+    roots.add(1, 1, 9);
+    expect([roots.has(2, 1, 7), roots.size]).toEqual([false, 4096]);
+  });
 });
