@@ -197,6 +197,8 @@ describe('a planned move', () => {
       { slots: starting },
       { slots: new Map([['s1:2', { ...ready([4, 9]), isReady: false }]]), isStateless: (task) => task > 4 },
       { slots: starting, isStateless: (task) => task > 8 },
+      // Its supervisor has not been heard of yet.
+      { slots: new Map(), isStateless: (task) => task > 4 },
     ];
     for (const other of others)
       expect(written(input(TWO, { desired, ...other })).assignment.target).toBeDefined();

@@ -165,11 +165,11 @@ function begin(input: MoveInput, desired: Assignment): MoveStep {
   return { kind: 'write', assignment, events: [...events, { kind: 'prepared', tasks: countTasks(moving) }] };
 }
 
-/** None of these tasks takes rows where it is, and none has anything to lose (M7). */
+/** None of these tasks takes rows where it is, and none has anything to lose (M7). Where nobody has reported, they may. */
 function doNotRun(input: MoveInput, moves: readonly TaskMove[]): boolean {
   return moves.every(({ tasks, from }) => {
     const running = input.slots.get(keyOf(from))?.running;
-    return tasksOf(tasks).every((task) => input.isStateless(task) && running?.has(task) !== true);
+    return tasksOf(tasks).every((task) => input.isStateless(task) && running?.has(task) === false);
   });
 }
 
