@@ -22,6 +22,8 @@ describe('a position', () => {
     [new Date(0), 'an object of class Date'],
     [{ bytes: new Uint8Array(1) }, 'an object of class Uint8Array'],
     [[undefined], 'undefined in an array'],
+    [new Array(1), 'undefined in an array'],
+    [{ a: 1, b: [{ c: 2n }] }, 'a bigint'],
     [circle, 'an object deeper than 32 others, or in itself'],
   ])('that would not come back from the disk as it was is refused (%#)', (position, found) => {
     expect(() => checkPosition(position, 's')).toThrow(

@@ -50,12 +50,19 @@ function illegalPart(value: unknown, depth: number): string | undefined {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null)
     return `an object of class ${className(prototype)}`;
-  // Fields that are undefined come back as fields that are not there, which reads the same.
-  const parts: readonly unknown[] = Array.isArray(value)
-    ? Array.from(value)
-    : Object.values(value).filter((part) => part !== undefined);
-  for (const part of parts) {
-    const found = illegalPart(part, depth + 1);
+  // Each row may have such a position: nothing is allocated for one that is legal.
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const found = illegalPart(value[index], depth + 1);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
+    const part = (value as Record<string, unknown>)[key];
+    // Fields that are undefined come back as fields that are not there, which reads the same.
+    const found = part === undefined ? undefined : illegalPart(part, depth + 1);
     if (found !== undefined) return found;
   }
   return undefined;
