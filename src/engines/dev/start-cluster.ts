@@ -244,8 +244,8 @@ async function startKeeperProcess(directory: DevDirectory): Promise<void> {
 }
 
 async function untilReady(directory: DevDirectory, signal: AbortSignal): Promise<DevStatus> {
-  const startedMs = systemClock.nowMs();
-  const deadlineMs = startedMs + READY_MS;
+  const deadlineMs = systemClock.nowMs() + READY_MS;
+  let awaySinceMs = Infinity;
   for (;;) {
     const status = await inspectCluster(directory);
     if (status?.state === 'ready') return status;
@@ -254,8 +254,9 @@ async function untilReady(directory: DevDirectory, signal: AbortSignal): Promise
     // Daemons that run wait for it without end; whoever starts them is told.
     if (status?.coordinatorProblem != null) {
       const away = new IsobarError(status.coordinatorProblem.code, status.coordinatorProblem.message);
-      if (!away.retryable || systemClock.nowMs() > startedMs + COORDINATOR_MS) throw away;
-    }
+      awaySinceMs = Math.min(awaySinceMs, systemClock.nowMs());
+      if (!away.retryable || systemClock.nowMs() > awaySinceMs + COORDINATOR_MS) throw away;
+    } else awaySinceMs = Infinity;
     if (systemClock.nowMs() > deadlineMs) throw notReady(directory, status);
     await pause(POLL_MS, undefined, { signal });
   }
