@@ -93,8 +93,8 @@ describe('commands on a cluster', () => {
     expect(workersOf(workshop)).toEqual(workers);
 
     expect(await ask('rebalance', 'numbers', '-n', '0')).toMatchObject({
-      code: 1,
-      answer: { type: 'error', code: 'PARALLELISM_ILLEGAL' },
+      code: 2,
+      answer: { type: 'error', code: 'USAGE' },
     });
     expect(await ask('rebalance', 'numbers', '-e', 'snik=2')).toMatchObject({
       code: 1,

@@ -92,7 +92,8 @@ class Life {
 
   async assign(topologyId: string, ports: readonly number[]): Promise<void> {
     const version = ((await this.#coordination.readAssignment(topologyId))?.version ?? 0) + 1;
-    const place = { supervisor: 's1', host: 'localhost', executors: [], startedMs: version };
+    const executors = [[1, 1]] as const;
+    const place = { supervisor: 's1', host: 'localhost', executors, startedMs: version };
     const slots = ports.map((port) => ({ ...place, port }));
     await this.#coordination.writeAssignment({ topologyId, version, tasks: [], slots });
   }

@@ -12,10 +12,10 @@
  *     keeps it. So it starts only when it has been released.
  * M2  What has no place, or was in a place that is dead, is placed at once in every step.
  * M3  Executors move as a whole: if one task cannot, the others go back to it, once their place is known to have them.
- * M6  A place is passed over only when it says so itself (`failed`, `kept` at home), or its machine is gone: one that is only slow
- *     may start a task that has been released at any moment.
  * M4  A slot is given up only when its worker has nothing more to say.
  * M5  Every step is decided from what is stored, so that any Nimbus can take the next one.
+ * M6  A place is passed over only when it says so itself (`failed`, `kept` at home), or its machine is gone: one that is only slow
+ *     may start a task that has been released at any moment.
  * M7  What has no state and does not run yet, or not any more, is not prepared for: nothing would go on meanwhile, and a worker
  *     that has still to start where it is not wanted need not.
  */
